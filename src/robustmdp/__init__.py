@@ -1,0 +1,75 @@
+"""Decisions that hold up when the model is wrong: robust Markov decision processes.
+
+Names are loaded when first used, so that `import robustmdp` and the command line's help stay fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from robustmdp import problems as problems
+    from robustmdp.ambiguity import Constrained as Constrained
+    from robustmdp.ambiguity import Multipliers as Multipliers
+    from robustmdp.ambiguity import Nominal as Nominal
+    from robustmdp.ambiguity import Penalized as Penalized
+    from robustmdp.ambiguity import WorstCase as WorstCase
+    from robustmdp.ambiguity import worst_case as worst_case
+    from robustmdp.divergences import KL as KL
+    from robustmdp.divergences import Burg as Burg
+    from robustmdp.divergences import ChiSquare as ChiSquare
+    from robustmdp.divergences import CressieRead as CressieRead
+    from robustmdp.divergences import Divergence as Divergence
+    from robustmdp.divergences import Hellinger as Hellinger
+    from robustmdp.divergences import JensenShannon as JensenShannon
+    from robustmdp.divergences import TotalVariation as TotalVariation
+    from robustmdp.models import MDP as MDP
+    from robustmdp.operators import RobustBellman as RobustBellman
+    from robustmdp.planning import DualAscent as DualAscent
+    from robustmdp.planning import PolicyIteration as PolicyIteration
+    from robustmdp.planning import ValueIteration as ValueIteration
+    from robustmdp.planning import evaluate as evaluate
+    from robustmdp.planning import solve as solve
+    from robustmdp.result import Solution as Solution
+    from robustmdp.result import Status as Status
+    from robustmdp.tuning import matching_radius as matching_radius
+    from robustmdp.tuning import matching_weight as matching_weight
+
+_ROOMS = {
+    "ambiguity": ("Constrained", "Multipliers", "Nominal", "Penalized", "WorstCase", "worst_case"),
+    "divergences": (
+        "KL",
+        "Burg",
+        "ChiSquare",
+        "CressieRead",
+        "Divergence",
+        "Hellinger",
+        "JensenShannon",
+        "TotalVariation",
+    ),
+    "models": ("MDP",),
+    "operators": ("RobustBellman",),
+    "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
+    "result": ("Solution", "Status"),
+    "tuning": ("matching_radius", "matching_weight"),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted([*_HOMES, "problems"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "problems":
+        return import_module("robustmdp.problems")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'robustmdp' has no attribute {name!r}")
+    value = getattr(import_module(f"robustmdp.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

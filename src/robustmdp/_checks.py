@@ -1,0 +1,85 @@
+"""Argument checks. Each error is one sentence: what must hold, what came, where."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+
+def fail(sentence: str) -> NoReturn:
+    """Raise the error that users of this package catch."""
+    raise ValueError(sentence)
+
+
+def must(holds: bool, sentence: str) -> None:
+    """Raise unless the condition holds."""
+    if not holds:
+        fail(sentence)
+
+
+def finite_number(name: str, value: Any) -> float:
+    """`value` as a finite float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number: got {value!r}") from None
+    must(math.isfinite(number), f"{name} must be finite: got {number}")
+    return number
+
+
+def discount(value: Any) -> float:
+    """A discount factor in [0, 1)."""
+    number = finite_number("discount", value)
+    must(0.0 <= number < 1.0, f"discount must lie in [0, 1): got {number:g}")
+    return number
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """`value` as an int >= 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number: got {value!r}")
+    must(value >= 1, f"{name} must be at least 1: got {value}")
+    return int(value)
+
+
+def level(name: str, value: npt.ArrayLike) -> float | npt.NDArray[np.float64]:
+    """A weight or radius: one number in [0, inf], or an (S, A) array of them."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
+    must(array.ndim in (0, 2), f"{name} must be a number or an (S, A) array: got shape {array.shape}")
+    if array.ndim == 0:
+        must(not math.isnan(array), f"{name} must be a number in [0, inf]: got nan")
+        must(bool(array >= 0), f"{name} must be at least 0: got {float(array):g}")
+        return float(array)
+    wrong = np.argwhere(array < 0)
+    if len(wrong):
+        where = tuple(int(i) for i in wrong[0])
+        fail(f"{name} must be at least 0: got {array[where]:g} at {name}{list(where)}")
+    return array
+
+
+def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:
+    """Refuse an unknown name and suggest the nearest known one."""
+    names = list(known)
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.4)
+    hint = f"; did you mean {next(n for n in names if n.lower() == close[0])!r}?" if close else ""
+    fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}")
+
+
+def names(kind: str, given: Sequence[Any] | None, count: int) -> tuple[str, ...] | None:
+    """Names of states or actions, as many as there are and all different."""
+    if given is None:
+        return None
+    listed = tuple(str(name) for name in given)
+    must(len(listed) == count, f"{kind}_names must have one name per {kind}: got {len(listed)} for {count} {kind}s")
+    if len(set(listed)) != count:
+        twice = next(name for name in listed if listed.count(name) > 1)
+        fail(f"{kind}_names must all differ: {twice!r} came twice")
+    return listed

@@ -1,0 +1,53 @@
+"""Plain moments of one row: p[a:a+n] with outcomes x[o:o+n]."""
+
+from __future__ import annotations
+
+from robustmdp._jit import kernel
+
+
+@kernel
+def lowest_and_mass(p, a, x, o, n):
+    """min x and the mass of all its minimisers."""
+    lowest = x[o]
+    mass = 0.0
+    for j in range(n):
+        y = x[o + j]
+        if y < lowest:
+            lowest = y
+            mass = p[a + j]
+        elif y == lowest:
+            mass += p[a + j]
+    return lowest, mass
+
+
+@kernel
+def lowest_outcome(x, o, n):
+    """min x."""
+    lowest = x[o]
+    for j in range(1, n):
+        y = x[o + j]
+        lowest = y if y < lowest else lowest
+    return lowest
+
+
+@kernel
+def spread(x, o, n, lowest):
+    """max x - min x."""
+    largest = 0.0
+    for j in range(n):
+        largest = max(largest, x[o + j] - lowest)
+    return largest
+
+
+@kernel
+def mean_and_variance(p, a, x, o, n):
+    """E x and Var x, centred at the first outcome so that a common offset costs no digits."""
+    centre = x[o]
+    first = 0.0
+    second = 0.0
+    for j in range(n):
+        d = x[o + j] - centre
+        q = p[a + j] * d
+        first += q
+        second += q * d
+    return centre + first, max(second - first * first, 0.0)

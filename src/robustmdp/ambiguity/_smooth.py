@@ -1,0 +1,227 @@
+"""Every other divergence: a safeguarded Newton method on E f*' = 1, and one around it for the radius.
+
+With d = x - min x and theta = 1/weight, the argument of f* is anchor - u, u = theta d + shift (see divergences.kernels).
+E f*' falls as the shift grows. `low` and `high` enclose the root; where f* has a kink they end as neighbouring floats,
+and the worst case is the mixture of the two that sums to 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from robustmdp._jit import kernel
+from robustmdp.ambiguity._moments import lowest_and_mass, mean_and_variance, spread
+from robustmdp.divergences.kernels import CRESSIE_READ, JENSEN_SHANNON, OWN, conjugate, generator, newton_ratio, tilt
+
+_STEPS = 200
+_LARGEST_TILT = 1e25
+_HUGE = 1e280
+_EDGE_OF_OWN = 1e-15  # a user's f*' is never asked at the edge itself, where it may divide by zero
+_ROUNDED = 1e-6  # a mass further from 1 than this is a jump of f*', not rounding
+
+
+@kernel
+def tilted_mass(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift):
+    """(E f*', E f*'') at a shift."""
+    mass = 0.0
+    slope = 0.0
+    for j in range(n):
+        g, h = tilt(kind, k, edge, at_edge, theta * (x[o + j] - lowest) + shift)
+        mass += p[a + j] * g
+        slope += p[a + j] * h
+    return (mass, slope) if mass == mass else (math.inf, math.nan)
+
+
+@kernel
+def dual(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift):
+    """(eta - lambda E f* - min x)/lambda."""
+    total = 0.0
+    for j in range(n):
+        total += p[a + j] * conjugate(kind, k, edge, at_edge, theta * (x[o + j] - lowest) + shift)
+    return (edge if at_edge else 0.0) - shift - total
+
+
+@kernel
+def shift_bounds(kind, k, edge, at_edge, largest, mean, mass):
+    """An interval that contains the root; outcomes are in units of the weight, `mass` is that of the minimisers."""
+    if not at_edge:
+        return -min(largest, edge), 0.0
+    low = edge - largest
+    if kind != OWN:
+        low = edge - mean  # f*' is convex wherever the edge is finite (Jensen)
+    if kind == CRESSIE_READ:
+        low = max(low, math.exp((1.0 - k) * math.log(mass)) / (1.0 - k))
+    elif kind == JENSEN_SHANNON:
+        low = max(low, math.log1p(mass))
+    else:
+        low = max(low, _EDGE_OF_OWN * max(1.0, edge))
+    return low, edge
+
+
+@kernel
+def find_shift(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, largest, mean, mass):
+    """(shift, low, high, E f*' at shift) with E f*' = 1 at the shift, or jumping over 1 between low and high."""
+    low, high = shift_bounds(kind, k, edge, at_edge, largest, mean, mass)
+    shift = low if at_edge else max(-mean, low)
+    total_low, total_high = math.inf, 0.0
+    total = 1.0
+    for step in range(_STEPS):
+        total, slope = tilted_mass(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
+        miss = total - 1.0
+        if abs(miss) <= 4e-16 or (abs(miss) <= 1e-9 and miss * miss <= 2e-18 * largest * slope):
+            break
+        if miss > 0.0:
+            low, total_low = shift, total
+        elif shift == low:
+            break  # even at the edge the mass stays below 1: the rest goes to the minimisers
+        else:
+            high, total_high = shift, total
+        if high - low <= 2.3e-16 * max(abs(low), abs(high)):
+            break
+        proposal = math.nan
+        if slope > 0.0 and slope < math.inf and total > 0.0 and total < math.inf:
+            proposal = shift + newton_ratio(kind, k, total) / slope
+        elif total_low < math.inf and step % 3 != 0:
+            proposal = low + (total_low - 1.0) / (total_low - total_high) * (high - low)
+        if not (low < proposal < high) or step > 50:
+            proposal = math.sqrt(low * high) if low > 0.0 and high > 16.0 * low else 0.5 * (low + high)
+        if proposal == low or proposal == high:
+            break
+        shift = proposal
+    return shift, low, high, total
+
+
+@kernel
+def penalized(kind, k, edge, p, a, x, o, n, w):
+    """sup over eta of eta - w E f*((eta - x)/w), and that eta."""
+    lowest, mass = lowest_and_mass(p, a, x, o, n)
+    largest = spread(x, o, n, lowest) / w
+    if largest == 0.0 or largest > _HUGE:
+        return lowest, lowest
+    theta = 1.0 / w
+    mean = mean_and_variance(p, a, x, o, n)[0] - lowest
+    at_edge = edge < 2.0 * largest
+    shift, _, _, _ = find_shift(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, largest, mean * theta, mass)
+    value = lowest + w * dual(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
+    return max(value, lowest), lowest + w * ((edge if at_edge else 0.0) - shift)
+
+
+@kernel
+def fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, share, out, b):
+    """out += share p f*'; returns the share of E f*' and of D, from Fenchel's equality f(t) = t y - f*(y) if need be."""
+    total = 0.0
+    cost = 0.0
+    for j in range(n):
+        u = theta * (x[o + j] - lowest) + shift
+        t, _ = tilt(kind, k, edge, at_edge, u)
+        total += p[a + j] * t
+        out[b + j] += share * p[a + j] * t
+        if kind == OWN:
+            cost += p[a + j] * (t * ((edge if at_edge else 0.0) - u) - conjugate(kind, k, edge, at_edge, u))
+        else:
+            cost += p[a + j] * generator(kind, k, t)
+    return share * total, share * cost
+
+
+@kernel
+def respond(kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b):
+    """out = the worst case at weight 1/theta, sums to 1; returns (D, shift, at_edge)."""
+    at_edge = edge < 2.0 * theta * largest
+    shift, low, high, total = find_shift(
+        kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, theta * largest, theta * mean, mass
+    )
+    for j in range(n):
+        out[b + j] = 0.0
+    if abs(total - 1.0) <= _ROUNDED:
+        total, cost = fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, 1.0, out, b)
+    elif total < 1.0 and shift == low:
+        total, cost = fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, 1.0, out, b)
+        for j in range(n):
+            if x[o + j] == lowest:
+                out[b + j] += (1.0 - total) * p[a + j] / mass
+        cost += edge * (1.0 - total)
+        total = 1.0
+    else:
+        above, _ = tilted_mass(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, low)
+        below, _ = tilted_mass(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, high)
+        share = (1.0 - below) / (above - below)
+        total, cost = fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, low, share, out, b)
+        rest, more = fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, high, 1.0 - share, out, b)
+        total += rest
+        cost += more
+    for j in range(n):
+        out[b + j] /= total
+    return max(cost, 0.0), shift, at_edge
+
+
+@kernel
+def curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift):
+    """dD/dtheta = theta E f*'' Var''(x), the variance under weights p f*''; NaN where f*'' is unknown."""
+    zeroth = 0.0
+    first = 0.0
+    second = 0.0
+    for j in range(n):
+        d = x[o + j] - lowest
+        _, h = tilt(kind, k, edge, at_edge, theta * d + shift)
+        q = p[a + j] * h
+        zeroth += q
+        first += q * d
+        second += q * d * d
+    return theta * (second - first * first / zeroth) if zeroth > 0.0 else 0.0
+
+
+@kernel
+def largest_divergence(kind, k, mass):
+    """D of the vertex that keeps only the minimisers: m f(1/m) + (1-m) f(0)."""
+    if kind == OWN:
+        return math.inf
+    rest = (1.0 - mass) * generator(kind, k, 0.0) if mass < 1.0 else 0.0
+    return mass * generator(kind, k, 1.0 / mass) + rest
+
+
+@kernel
+def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
+    """(inf of E_P x over D <= rho, theta = 1/weight, eta); `out` is scratch and ends as the worst case at theta.
+
+    Newton on sqrt D(theta) = sqrt rho inside a bracket; the square root is linear for small theta. The dual value is
+    exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well.
+    """
+    lowest, mass = lowest_and_mass(p, a, x, o, n)
+    largest = spread(x, o, n, lowest)
+    if largest == 0.0 or rho >= largest_divergence(kind, k, mass):
+        return lowest, math.inf, lowest
+    mean, variance = mean_and_variance(p, a, x, o, n)
+    mean -= lowest
+    if not (0.0 < theta < _LARGEST_TILT / largest):
+        theta = min(math.sqrt(2.0 * rho / max(variance, 1e-12 * largest * largest)), 1e3 / largest)
+    low, high, root_low, root_high = 0.0, math.inf, 0.0, math.inf
+    value, eta = lowest, lowest
+    for step in range(_STEPS):
+        divergence, shift, at_edge = respond(
+            kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b
+        )
+        bound = dual(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
+        if lowest + (bound - rho) / theta >= value or step == 0:
+            value = max(lowest + (bound - rho) / theta, lowest)
+            eta = lowest + ((edge if at_edge else 0.0) - shift) / theta
+        slope = curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
+        miss = divergence - rho
+        gained = miss * miss <= 2e-17 * largest * theta * theta * slope
+        if (gained and abs(miss) <= closeness * largest * theta) or abs(miss) <= 1e-15 * rho:
+            break
+        root = math.sqrt(divergence)
+        if miss < 0.0:
+            low, root_low = theta, root
+        else:
+            high, root_high = theta, root
+        proposal = 0.0
+        if slope > 0.0 and slope < math.inf and root > 0.0:
+            proposal = theta + 2.0 * root * (math.sqrt(rho) - root) / slope
+        elif high < math.inf and root_high < math.inf and step % 3 != 0:
+            proposal = low + (math.sqrt(rho) - root_low) / (root_high - root_low) * (high - low)
+        if not (low < proposal < high) or proposal > 32.0 * theta or step > 60:
+            proposal = 16.0 * theta if high == math.inf else math.sqrt(max(low, high * 1e-8) * high)
+        if theta > _LARGEST_TILT / largest or (high < math.inf and high - low <= 2.3e-16 * high):
+            break
+        theta = proposal
+    return value, theta, eta

@@ -1,0 +1,39 @@
+"""Jensen-Shannon."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robustmdp.divergences.base import FDivergence, Kernel
+
+_JENSEN_SHANNON = 1  # the code in divergences.kernels
+
+
+@dataclass(frozen=True, repr=False)
+class JensenShannon(FDivergence):
+    """f(t) = t log t - (t+1) log((t+1)/2) and f*(s) = -log(2 - exp s); twice the normalised one of some texts.
+
+    >>> float(JensenShannon().f(0.0)) == math.log(2)
+    True
+    """
+
+    @property
+    def name(self) -> str:
+        return "Jensen-Shannon"
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel(_JENSEN_SHANNON, 0.0, 1.0)
+
+    @property
+    def slope_at_one(self) -> float:
+        return 0.0
+
+    @property
+    def value_at_zero(self) -> float:
+        return math.log(2.0)
+
+    @property
+    def slope_at_infinity(self) -> float:
+        return math.log(2.0)

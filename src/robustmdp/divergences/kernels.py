@@ -1,0 +1,166 @@
+"""f, f*, f*', f*'' of the built-in divergences in one normal form: f(1) = f'(1) = 0.
+
+A divergence is an integer `kind` and a parameter `k`. Adding c (t-1) to f changes neither D nor the worst case, so the
+normal form drops it; a factor is moved into the weight. Arguments of f* come as a distance `u >= 0` below an anchor,
+y = anchor - u, because digits are lost otherwise: the anchor is 0 where all outcomes are close (large weights), and
+the edge of the domain, f'(inf), where the row's minimum comes close to it (small weights).
+"""
+
+from __future__ import annotations
+
+import math
+
+from robustmdp._jit import kernel
+
+CRESSIE_READ, JENSEN_SHANNON, TOTAL_VARIATION, OWN = 0, 1, 2, 3
+
+_SERIES_RADIUS = 0.1
+_LOG2 = math.log(2.0)
+
+
+@kernel
+def own_conjugate(y):
+    """Stand-in for a user's f*."""
+    return math.nan
+
+
+@kernel
+def own_conjugate_derivative(y):
+    """Stand-in for a user's f*'."""
+    return math.nan
+
+
+@kernel
+def tilt(kind, k, edge, at_edge, u):
+    """(f*'(y), f*''(y)) at y = (edge if at_edge else 0) - u; the second is NaN where unknown."""
+    if kind == CRESSIE_READ:
+        return _tilt_cressie_read(k, at_edge, u)
+    if kind == JENSEN_SHANNON:
+        e = math.expm1(u) if at_edge else 1.0 + 2.0 * math.expm1(u)
+        if e <= 0.0:
+            return math.inf, math.inf
+        g = 1.0 / e
+        return g, g + g * g
+    y = (edge if at_edge else 0.0) - u
+    return own_conjugate_derivative(y + k), math.nan
+
+
+@kernel
+def _tilt_cressie_read(k, at_edge, u):
+    """f*' = q^(1/(k-1)), f*'' = f*'^(2-k) with q = 1 + (k-1) y."""
+    q = (1.0 - k) * u if at_edge else 1.0 + (1.0 - k) * u
+    if q <= 0.0:
+        return (0.0, 0.0) if k > 1.0 else (math.inf, math.inf)
+    if k == 0.0:
+        g = 1.0 / q
+        return g, g * g
+    if k == 0.5:
+        r = 1.0 / q
+        return r * r, r * r * r
+    z = _log_tilt(k, at_edge, u)
+    return _exp(z), _exp((2.0 - k) * z)
+
+
+@kernel
+def _log_tilt(k, at_edge, u):
+    """log f*' = log(q)/(k-1), which tends to -u as k tends to 1."""
+    if k == 1.0:
+        return -u
+    q = (1.0 - k) * u
+    return (math.log(q) if at_edge else math.log1p(q)) / (k - 1.0)
+
+
+@kernel
+def _exp(z):
+    return math.exp(z) if z < 709.0 else math.inf
+
+
+@kernel
+def conjugate(kind, k, edge, at_edge, u):
+    """f*(y) at y = (edge if at_edge else 0) - u."""
+    if kind == CRESSIE_READ:
+        q = (1.0 - k) * u if at_edge else 1.0 + (1.0 - k) * u
+        if q <= 0.0 and k > 1.0:
+            return -1.0 / k
+        if q <= 0.0:
+            return -1.0 / k if k < 0.0 else math.inf
+        z = _log_tilt(k, at_edge, u)
+        if k == 0.0:
+            return z
+        return math.expm1(k * z) / k if k * z < 709.0 else math.inf
+    if kind == JENSEN_SHANNON:
+        if at_edge:
+            return -math.log(-2.0 * math.expm1(-u)) if u > 0.0 else math.inf
+        return -math.log1p(-math.expm1(-u)) if u > -_LOG2 else math.inf
+    y = (edge if at_edge else 0.0) - u
+    if kind == TOTAL_VARIATION:
+        return max(y, -0.5)
+    return own_conjugate(y + k) - k
+
+
+@kernel
+def generator(kind, k, t):
+    """f(t); a series near t = 1, where the plain formula loses every digit."""
+    if kind == TOTAL_VARIATION:
+        return 0.5 * abs(t - 1.0)
+    if abs(t - 1.0) * (1.0 + abs(k)) < _SERIES_RADIUS:
+        return _generator_near_one(kind, k, t - 1.0)
+    if kind == JENSEN_SHANNON:
+        if t == 0.0:
+            return _LOG2
+        return t * math.log(t) - (t + 1.0) * math.log(0.5 * (t + 1.0))
+    if t == 0.0:
+        return 1.0 / k if k > 0.0 else math.inf
+    log_t = math.log(t)
+    # Each form is exact in its limit: the first as k tends to 1, the second as k tends to 0.
+    if abs(k - 1.0) < abs(k):
+        return (t * _growth(k - 1.0, log_t) - (t - 1.0)) / k
+    return (_growth(k, log_t) - (t - 1.0)) / (k - 1.0)
+
+
+@kernel
+def _growth(h, log_t):
+    """(t^h - 1)/h, which tends to log t as h tends to 0."""
+    if h == 0.0:
+        return log_t
+    return math.expm1(h * log_t) / h if h * log_t < 709.0 else math.inf
+
+
+@kernel
+def _generator_near_one(kind, k, d):
+    """f(1+d) from the Taylor series of f''(t) = t^(k-2), or 1/(t (1+t)) for Jensen-Shannon."""
+    total = 0.0
+    power = 1.0
+    binomial = 1.0
+    half = 1.0
+    for j in range(40):
+        # 1/(t (1+t)) = 1/t - 1/(1+t), each a geometric series in d
+        if kind == JENSEN_SHANNON:
+            half *= 0.5
+            coefficient = 1.0 - half
+        else:
+            coefficient = binomial
+            binomial *= (k - 2.0 - j) / (j + 1.0)
+        term = coefficient * power / ((j + 1.0) * (j + 2.0))
+        total += term
+        power = -power * d if kind == JENSEN_SHANNON else power * d
+        if abs(power) * max(1.0, abs(binomial)) < 1e-18 * abs(total):
+            break
+    return total * d * d
+
+
+@kernel
+def newton_ratio(kind, k, phi):
+    """f'(phi)/f''(phi): Newton on f'(E f*') = 0 is exact when one successor carries all the mass."""
+    if kind == CRESSIE_READ:
+        if k == 0.0:
+            return phi * (phi - 1.0)
+        if k == 0.5:
+            return 2.0 * phi * (math.sqrt(phi) - 1.0)
+        if k == 2.0:
+            return phi - 1.0
+        log_phi = math.log(phi)
+        return _growth(k - 1.0, log_phi) * _exp((2.0 - k) * log_phi)
+    if kind == JENSEN_SHANNON:
+        return math.log(2.0 * phi / (phi + 1.0)) * phi * (phi + 1.0)
+    return phi - 1.0

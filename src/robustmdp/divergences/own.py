@@ -1,0 +1,218 @@
+"""A user's own divergence, given by its conjugate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.divergences.base import FDivergence, FloatArray, Kernel, _elementwise
+
+_OWN = 3  # the code in divergences.kernels
+_ROUNDING = 1e-9
+
+
+class Divergence(FDivergence):
+    """An f-divergence from its conjugate f* and f*', plain Python functions of one number.
+
+    Both are compiled on first use, so they may use only arithmetic, `math` and numbers. Where f* has a kink, f*' may
+    return any slope between the two sides. Assumption 2.1 of the paper is checked: sup over s of s - f*(s) is f(1), which
+    must be 0, and f*' must be non-negative and non-decreasing.
+
+    Parameters
+    ----------
+    name : str
+    conjugate, conjugate_derivative : callable, float -> float
+    slope_at_infinity : float
+        f'(inf); f* is infinite beyond it.
+
+    >>> import math
+    >>> mine = Divergence("my KL", lambda s: math.exp(s - 1), lambda s: math.exp(s - 1))
+    >>> round(mine.slope_at_one, 12)
+    1.0
+    """
+
+    def __init__(
+        self,
+        name: str,
+        conjugate: Callable[[float], float],
+        conjugate_derivative: Callable[[float], float],
+        *,
+        slope_at_infinity: float = math.inf,
+    ) -> None:
+        self._name = name
+        self._conjugate = conjugate
+        self._derivative = conjugate_derivative
+        self._edge = float(slope_at_infinity)
+        self._slope_at_one = _slope_at_one(self)
+        _check_assumption(self)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel(_OWN, self._slope_at_one, 1.0)
+
+    @property
+    def slope_at_one(self) -> float:
+        return self._slope_at_one
+
+    @property
+    def slope_at_infinity(self) -> float:
+        return self._edge
+
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = -f*(-inf), infinite if f* is still falling far out."""
+        far, farther = (_call(self._conjugate, s) for s in (-1e150, -1e300))
+        return math.inf if not math.isfinite(farther) or farther < far - 1.0 else -farther
+
+    def f(self, t: npt.ArrayLike) -> FloatArray:
+        """f(t) = sup over s of s t - f*(s), by bisection on f*'(s) = t."""
+        return _elementwise(self._generator, t)
+
+    def conjugate(self, s: npt.ArrayLike) -> FloatArray:
+        return _elementwise(lambda one: _call(self._conjugate, one) if one <= self._edge else math.inf, s)
+
+    def conjugate_derivative(self, s: npt.ArrayLike) -> FloatArray:
+        return _elementwise(lambda one: _call(self._derivative, one) if one <= self._edge else math.inf, s)
+
+    def specialise(self, entry: Any) -> Any:
+        return _specialised(entry, self._conjugate, self._derivative)
+
+    def _generator(self, t: float) -> float:
+        if t < 0.0:
+            return math.inf
+        if t == 0.0:
+            return self.value_at_zero
+        s = _where_derivative_is(self, t)
+        return s * t - _call(self._conjugate, s)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self._name, self._conjugate, self._derivative, self._edge
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Divergence) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, self._identity()
+
+    def __repr__(self) -> str:
+        return f"Divergence({self._name!r})"
+
+
+def _rebuild(name: str, conjugate: Any, derivative: Any, edge: float) -> Divergence:
+    return Divergence(name, conjugate, derivative, slope_at_infinity=edge)
+
+
+@lru_cache(maxsize=64)
+def _specialised(entry: Any, conjugate: Any, derivative: Any) -> Any:
+    """One compiled copy of a kernel per pair of functions, in memory."""
+    from robustmdp import _jit
+    from robustmdp.divergences import kernels
+
+    compiled = {
+        kernels.own_conjugate: _compiled(conjugate),
+        kernels.own_conjugate_derivative: _compiled(derivative),
+    }
+    return _jit.respecialise(entry, compiled)
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Any) -> Any:
+    from robustmdp import _jit
+
+    return _jit.compile_own(function)
+
+
+def _call(function: Callable[[float], float], s: float) -> float:
+    """The function's value, NaN or infinite where plain Python would raise."""
+    try:
+        return float(function(s))
+    except OverflowError:
+        return math.inf
+    except (ValueError, ZeroDivisionError):
+        return math.nan
+
+
+def _where_derivative_is(divergence: Divergence, t: float) -> float:
+    """An s with f*'(s-) <= t <= f*'(s+), by bisection; the edge of the domain if f*' stays below t."""
+    edge = divergence.slope_at_infinity
+    high = min(1.0, edge - 1e-15 * max(1.0, abs(edge))) if edge < math.inf else 1.0
+    limit = high if edge < math.inf else 1e6
+    while high < limit and _call(divergence._derivative, high) < t:
+        high = 2.0 * high
+    low = high - 1.0
+    while _call(divergence._derivative, low) > t and low > -1e12:
+        low = high - 2.0 * (high - low)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        value = _call(divergence._derivative, middle)
+        low, high = (middle, high) if value < t else (low, middle)
+    return high
+
+
+def _slope_at_one(divergence: Divergence) -> float:
+    """f'(1): where f*' = 1; where that is an interval, as for total variation, its middle."""
+    just_below = _where_derivative_is(divergence, 1.0 - 1e-12)
+    just_above = _where_derivative_is(divergence, 1.0 + 1e-12)
+    middle = 0.5 * (just_below + just_above)
+    # A smooth f* gives two points 2e-12 apart: then the direct root is the more exact answer.
+    return middle if just_above - just_below > 1e-6 else _where_derivative_is(divergence, 1.0)
+
+
+def _check_assumption(divergence: Divergence) -> None:
+    """Assumption 2.1 on samples around f'(1), each violation in one sentence."""
+    at = divergence.slope_at_one
+    top = at - _call(divergence._conjugate, at)
+    name = f"divergence {divergence.name!r}"
+    _checks.must(
+        abs(top) <= _ROUNDING * max(1.0, abs(at)),
+        f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} at s = {at:.6g}; "
+        f"add that number to f*",
+    )
+    reach = np.concatenate([-np.geomspace(1e2, 1e-4, 60), np.geomspace(1e-4, 1e2, 60)]) + at
+    samples = reach[reach < divergence.slope_at_infinity]
+    slopes = divergence.conjugate_derivative(samples)
+    known = np.isfinite(slopes)
+    samples, slopes = samples[known], slopes[known]
+    negative = np.flatnonzero(slopes < -_ROUNDING)
+    if negative.size:
+        s, value = samples[negative[0]], slopes[negative[0]]
+        _checks.fail(f"{name} must have f*' >= 0 because f is infinite below 0: got f*'({s:.6g}) = {value:.6g}")
+    falling = np.flatnonzero(np.diff(slopes) < -_ROUNDING * (1.0 + np.abs(slopes[:-1])))
+    if falling.size:
+        i = falling[0]
+        _checks.fail(
+            f"{name} must have a non-decreasing f*', or f* is not convex (Assumption 2.1): "
+            f"got f*'({samples[i]:.6g}) = {slopes[i]:.6g} > f*'({samples[i + 1]:.6g}) = {slopes[i + 1]:.6g}"
+        )
+    _check_derivative(divergence, name, samples, slopes)
+
+
+def _check_derivative(divergence: Divergence, name: str, samples: FloatArray, slopes: FloatArray) -> None:
+    """f*' must be the slope of f*: each chord's slope lies between the derivatives at its ends."""
+    values = divergence.conjugate(samples)
+    with np.errstate(invalid="ignore", over="ignore"):
+        chords = np.diff(values) / np.diff(samples)
+        slack = 1e-6 * (1.0 + np.abs(slopes[:-1]) + np.abs(slopes[1:]))
+        wrong = np.flatnonzero((chords < slopes[:-1] - slack) | (chords > slopes[1:] + slack))
+    if wrong.size:
+        i = wrong[0]
+        _checks.fail(
+            f"{name} must have conjugate_derivative equal to the slope of conjugate: between s = {samples[i]:.6g} and "
+            f"{samples[i + 1]:.6g} the conjugate rises by {chords[i]:.6g} per unit, but the derivative goes from "
+            f"{slopes[i]:.6g} to {slopes[i + 1]:.6g}"
+        )
