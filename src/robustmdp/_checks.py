@@ -10,6 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+# Float32 data sum to 1 within 1e-7; anything further off is a mistake, not rounding.
+SUM_TOLERANCE = 1e-6
+
 
 def fail(sentence: str) -> NoReturn:
     """Raise the error that users of this package catch."""

@@ -63,7 +63,12 @@ def _forget_old(parent: Path) -> None:
 _folder: Path | None = None
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def inlined(function: Callable[..., Any]) -> Any:
+    """A kernel that is compiled into its callers: for what runs once per row, where a call would cost as much."""
+    return kernel(function, forceinline=True)
+
+
+def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile with the house flags, cached on disk; Numba fixes the cache's place while decorating."""
     global _folder
     if config.DISABLE_JIT:
@@ -73,14 +78,18 @@ def kernel(function: Callable[..., Any]) -> Any:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_folder)
     try:
-        return numba.njit(cache=True, **FLAGS)(function)
+        return numba.njit(cache=True, **FLAGS, **options)(function)
     finally:
         config.CACHE_DIR = before
 
 
-def compile_own(function: Callable[..., Any]) -> Any:
+def compile_own(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a user's function, in memory only: a disk cache keyed on the user's file served old results."""
-    return function if config.DISABLE_JIT else numba.njit(**FLAGS)(function)
+    return function if config.DISABLE_JIT else numba.njit(**FLAGS, **options)(function)
+
+
+def _inlining(function: Any) -> dict[str, Any]:
+    return {"forceinline": True} if getattr(function, "targetoptions", {}).get("forceinline") else {}
 
 
 def respecialise(entry: Any, replaced: dict[Any, Any]) -> Any:
@@ -100,7 +109,7 @@ def respecialise(entry: Any, replaced: dict[Any, Any]) -> Any:
         if changed:
             copy = types.FunctionType(plain.__code__, {**plain.__globals__, **changed}, plain.__name__)
             copy.__module__, copy.__qualname__ = plain.__module__, plain.__qualname__
-            done[function] = compile_own(copy)
+            done[function] = compile_own(copy, **_inlining(function))
         return done[function]
 
     return visit(entry)

@@ -85,8 +85,15 @@ def _dual(conjugate: Conjugate, p: list[mpf], v: list[mpf], weight: mpf) -> tupl
         else:
             high = middle
     value = (conjugate.edge if finite else 0) - high - _mean(p, [conjugate.value(x + high) for x in d])
-    tilts = [conjugate.derivative(x + high) for x in d]
-    return lowest + weight * value, _mean(p, [conjugate.f(t) for t in tilts])
+    return lowest + weight * value, _mean(p, [conjugate.f(t) for t in _tilts(conjugate, p, d, low, high)])
+
+
+def _tilts(conjugate: Conjugate, p: list[mpf], d: list[mpf], low: mpf, high: mpf) -> list[mpf]:
+    """f*' mixed from both ends of the bracket so that E f*' = 1: for k = 20 it is too steep for either end alone."""
+    above, below = ([conjugate.derivative(x + shift) for x in d] for shift in (low, high))
+    excess, lack = _mean(p, above) - 1, 1 - _mean(p, below)
+    share = lack / (excess + lack) if excess + lack else mpf(0)
+    return [share * a + (1 - share) * b for a, b in zip(above, below, strict=True)]
 
 
 def penalized(conjugate: Conjugate, p: Sequence[float], v: Sequence[float], weight: float, scale: float = 1) -> mpf:

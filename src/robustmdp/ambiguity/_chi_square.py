@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 
-from robustmdp._jit import kernel
+from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity._moments import lowest_outcome, mean_and_variance
 
 _PASSES = 200
 _EPS = 2.3e-16
 
 
-@kernel
+@inlined
 def truncated_moments(p, a, x, o, n, tau):
     """(P(x < tau), E(tau-x)_+, E(tau-x)_+^2, distance from tau to the nearest outcome, number active)."""
     mass = 0.0
@@ -27,8 +27,9 @@ def truncated_moments(p, a, x, o, n, tau):
         distance = abs(d)
         near = distance if distance < near else near
         inside = d > 0.0
-        q = p[a + j] if inside else 0.0
-        active += 1 if inside else 0
+        q = p[a + j]  # loaded in any case: a load under a condition becomes a branch that is often mispredicted
+        q = q if inside else 0.0
+        active += inside
         qd = q * d
         mass += q
         first += qd
@@ -36,7 +37,7 @@ def truncated_moments(p, a, x, o, n, tau):
     return mass, first, second, near, active
 
 
-@kernel
+@inlined
 def penalized(p, a, x, o, n, w, tau):
     """sup over tau of tau - w/2 - E(tau-x)_+^2/(2w), and that tau; `tau` is where to start, NaN if unknown.
 

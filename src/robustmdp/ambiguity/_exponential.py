@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustmdp._jit import kernel
+from robustmdp._jit import inlined, kernel
 
 _LOG2_HIGH = 0.6931471803691238
 _LOG2_LOW = 1.9082149292705877e-10
@@ -15,7 +15,7 @@ _MANTISSA = np.int64(52)
 _LIMIT = 700.0
 
 
-@kernel
+@inlined
 def expm1(y):
     """exp(y) - 1 to 2e-16 relative to max(|y|, exp(y)), y cut to [-700, 700]."""
     y = y if y > -_LIMIT else -_LIMIT
@@ -47,7 +47,7 @@ def expm1_all(x, n):
         x[j] = expm1(x[j])
 
 
-@kernel
+@inlined
 def log1p(s):
     """log(1 + s); a short series where a warm start has left little to correct."""
     if -1e-3 < s < 1e-3:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from robustmdp._jit import kernel
+from robustmdp._jit import inlined
 
 
-@kernel
+@inlined
 def lowest_and_mass(p, a, x, o, n):
     """min x and the mass of all its minimisers."""
     lowest = x[o]
@@ -20,17 +20,26 @@ def lowest_and_mass(p, a, x, o, n):
     return lowest, mass
 
 
-@kernel
+@inlined
+def mean(p, a, x, o, n):
+    """E x."""
+    total = 0.0
+    for j in range(n):
+        total += p[a + j] * x[o + j]
+    return total
+
+
+@inlined
 def lowest_outcome(x, o, n):
     """min x."""
     lowest = x[o]
-    for j in range(1, n):
+    for j in range(n):
         y = x[o + j]
         lowest = y if y < lowest else lowest
     return lowest
 
 
-@kernel
+@inlined
 def spread(x, o, n, lowest):
     """max x - min x."""
     largest = 0.0
@@ -39,7 +48,7 @@ def spread(x, o, n, lowest):
     return largest
 
 
-@kernel
+@inlined
 def mean_and_variance(p, a, x, o, n):
     """E x and Var x, centred at the first outcome so that a common offset costs no digits."""
     centre = x[o]

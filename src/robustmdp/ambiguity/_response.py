@@ -6,8 +6,8 @@ import math
 
 from robustmdp._jit import kernel
 from robustmdp.ambiguity import _chi_square, _kl, _smooth, _total_variation
-from robustmdp.ambiguity._moments import lowest_and_mass, mean_and_variance, spread
-from robustmdp.ambiguity._rows import CONSTRAINED, PENALIZED, is_minimum, is_nominal, mean
+from robustmdp.ambiguity._moments import lowest_and_mass, mean, mean_and_variance, spread
+from robustmdp.ambiguity._rows import CONSTRAINED, PENALIZED, is_minimum, is_nominal
 from robustmdp.divergences.kernels import CRESSIE_READ, OWN, TOTAL_VARIATION, generator
 
 _CLOSE = 1e-13
@@ -48,13 +48,13 @@ def chi_square(mode, level, p, a, x, o, n, mass, out, b):
 
 
 @kernel
-def kullback_leibler(mode, level, p, a, x, o, n, mass, out, b):
+def kullback_leibler(mode, level, p, a, x, o, n, mass, spare, out, b):
     """(dual value, eta, weight); out = p exp(-x/weight), not yet normalised."""
     if mode == PENALIZED:
         value = _kl_penalized(p, a, x, o, n, level)
         eta, theta = value, 1.0 / level
     else:
-        value, theta = _kl_constrained(p, a, x, o, n, level, math.nan, _CLOSE)
+        value, theta = _kl_constrained(p, a, x, o, n, level, math.nan, _CLOSE, False, spare)
         eta = value + level / theta
     if theta < math.inf:
         for j in range(n):
@@ -118,8 +118,9 @@ def divergence(kind, k, p, a, n, out, b):
 
 
 @kernel
-def respond_row(spec, level, p, a, x, o, n, out, b):
-    """(dual, primal, eta, weight, D); out[b:b+n] is the worst-case distribution. Centres x[o:o+n] in place."""
+def respond_row(spec, level, p, a, x, o, n, spare, out, b):
+    """(dual, primal, eta, weight, D); out[b:b+n] is the worst-case distribution. Centres x[o:o+n] in place;
+    spare[o:o+n] is scratch."""
     mode, kind, k, _ = spec
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     for j in range(n):
@@ -137,7 +138,7 @@ def respond_row(spec, level, p, a, x, o, n, out, b):
     if kind == CRESSIE_READ and k == 2.0:
         value, eta, weight = chi_square(mode, level, p, a, x, o, n, mass, out, b)
     elif kind == CRESSIE_READ and k == 1.0:
-        value, eta, weight = kullback_leibler(mode, level, p, a, x, o, n, mass, out, b)
+        value, eta, weight = kullback_leibler(mode, level, p, a, x, o, n, mass, spare, out, b)
     elif kind == TOTAL_VARIATION:
         value, eta, weight = total_variation(mode, level, p, a, x, o, n, mass, out, b)
     else:

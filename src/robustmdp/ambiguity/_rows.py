@@ -1,17 +1,19 @@
-"""The row kernel: the worst-case value of many rows, by the algorithm that suits the divergence.
+"""The row kernel: the worst-case values of a block of rows, by the algorithm that suits the divergence.
 
-`spec` is (mode, kind, k, edge). Each row remembers one number from the last sweep (a threshold, a tilt, a value), from
-which the next solve starts.
+Row i of a block is p[starts[i]:starts[i]+n] with outcomes x[offsets[i]:offsets[i+1]]. Each row remembers one number from
+the last sweep (a threshold, a tilt, a value), from which the next solve starts. Offsets are unsigned: Numba tests every
+signed index for being negative.
 """
 
 from __future__ import annotations
 
 import math
 
-from robustmdp._jit import kernel
+from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity import _chi_square, _kl, _smooth, _total_variation
 from robustmdp.ambiguity._exponential import expm1_all
-from robustmdp.ambiguity._moments import lowest_outcome
+from robustmdp.ambiguity._kl import tilt_arguments
+from robustmdp.ambiguity._moments import lowest_outcome, mean
 from robustmdp.divergences.kernels import CRESSIE_READ, TOTAL_VARIATION
 
 NOMINAL, PENALIZED, CONSTRAINED = 0, 1, 2
@@ -27,80 +29,127 @@ _smooth_penalized = _smooth.penalized
 _smooth_constrained = _smooth.constrained
 
 
-@kernel
-def mean(p, a, x, o, n):
-    """E x."""
-    total = 0.0
-    for j in range(n):
-        total += p[a + j] * x[o + j]
-    return total
-
-
-@kernel
+@inlined
 def is_nominal(mode, level):
     """No room for nature: an infinite weight or a zero radius."""
     return mode == NOMINAL or (mode == PENALIZED and level == math.inf) or (mode == CONSTRAINED and level == 0.0)
 
 
-@kernel
+@inlined
 def is_minimum(mode, level):
     """All room for nature: a zero weight or an infinite radius."""
     return (mode == PENALIZED and level == 0.0) or (mode == CONSTRAINED and level == math.inf)
 
 
-@kernel
-def row(spec, level, p, a, x, o, n, memory, out):
-    """(value, what to remember) of the row p[a:a+n] with outcomes x[o:o+n]; out[o:o+n] is scratch."""
-    mode, kind, k, edge = spec
+@inlined
+def is_trivial(mode, level, n):
+    """Is the answer plain: one successor, or a level at the end of its range?"""
+    return n == 1 or level == 0.0 or level == math.inf or mode == NOMINAL
+
+
+@inlined
+def trivial(mode, level, p, a, x, o, n):
+    """The value of a trivial row."""
     if n == 1:
-        return x[o], memory
-    if is_nominal(mode, level):
-        return mean(p, a, x, o, n), memory
-    if is_minimum(mode, level):
-        return lowest_outcome(x, o, n), memory
-    if kind == CRESSIE_READ and k == 2.0:
-        if mode == PENALIZED:
-            return _chi_square_penalized(p, a, x, o, n, level, memory)
-        value, tau, _ = _chi_square_constrained(p, a, x, o, n, level, memory)
-        return value, tau
-    if kind == CRESSIE_READ and k == 1.0:
-        if mode == PENALIZED:
+        return x[o]
+    return mean(p, a, x, o, n) if is_nominal(mode, level) else lowest_outcome(x, o, n)
+
+
+@kernel
+def chi_square_rows(mode, p, starts, x, offsets, count, levels, memory, values):
+    """Values by thresholds."""
+    for i in range(count):
+        a, o, level = starts[i], offsets[i], levels[i]
+        n = offsets[i + 1] - o
+        if is_trivial(mode, level, n):
+            values[i] = trivial(mode, level, p, a, x, o, n)
+        elif mode == PENALIZED:
+            values[i], memory[i] = _chi_square_penalized(p, a, x, o, n, level, memory[i])
+        else:
+            values[i], memory[i], _ = _chi_square_constrained(p, a, x, o, n, level, memory[i])
+
+
+@kernel
+def kl_penalized_rows(mode, p, starts, x, offsets, count, levels, memory, values, scratch):
+    """Values by log-sum-exp, centred at the last value; all exponentials of the block at once."""
+    for i in range(count):
+        centre, o = memory[i], offsets[i]
+        scale = 1.0 / levels[i] if 0.0 < levels[i] < math.inf else 0.0
+        for j in range(offsets[i + 1] - o):
+            scratch[o + j] = (centre - x[o + j]) * scale
+    expm1_all(scratch, offsets[count])
+    for i in range(count):
+        a, o, level = starts[i], offsets[i], levels[i]
+        n = offsets[i + 1] - o
+        if is_trivial(mode, level, n):
+            values[i] = trivial(mode, level, p, a, x, o, n)
+            continue
+        value = _kl_log_mean_exp(p, a, scratch, o, n, memory[i], level)
+        if value != value:
             value = _kl_penalized(p, a, x, o, n, level)
-            return value, value
-        return _kl_constrained(p, a, x, o, n, level, memory, math.inf)
-    if kind == TOTAL_VARIATION:
-        if mode == PENALIZED:
-            return _tv_penalized(p, a, x, o, n, level), memory
-        return _tv_constrained(p, a, x, o, n, level, memory)
-    if mode == PENALIZED:
-        return _smooth_penalized(kind, k, edge, p, a, x, o, n, level)
-    value, theta, _ = _smooth_constrained(kind, k, edge, p, a, x, o, n, level, memory, math.inf, out, o)
-    return value, theta
+        values[i] = value
+        memory[i] = value
 
 
 @kernel
-def shares_exponentials(spec):
-    """Is the row a log-sum-exp, whose exponentials are cheaper for a whole block at once?"""
+def kl_constrained_rows(mode, p, starts, x, offsets, count, levels, memory, values, scratch):
+    """Values by the tilt whose divergence is the radius; all exponentials of the block's first step at once."""
+    for i in range(count):
+        o = offsets[i]
+        n = offsets[i + 1] - o
+        tilt_arguments(x, o, n, lowest_outcome(x, o, n), memory[i], scratch)
+    expm1_all(scratch, offsets[count])
+    for i in range(count):
+        a, o, level = starts[i], offsets[i], levels[i]
+        n = offsets[i + 1] - o
+        if is_trivial(mode, level, n):
+            values[i] = trivial(mode, level, p, a, x, o, n)
+        else:
+            values[i], memory[i] = _kl_constrained(p, a, x, o, n, level, memory[i], math.inf, True, scratch)
+
+
+@kernel
+def total_variation_rows(mode, p, starts, x, offsets, count, levels, memory, values):
+    """Values by ceilings."""
+    for i in range(count):
+        a, o, level = starts[i], offsets[i], levels[i]
+        n = offsets[i + 1] - o
+        if is_trivial(mode, level, n):
+            values[i] = trivial(mode, level, p, a, x, o, n)
+        elif mode == PENALIZED:
+            values[i] = _tv_penalized(p, a, x, o, n, level)
+        else:
+            values[i], memory[i] = _tv_constrained(p, a, x, o, n, level, memory[i])
+
+
+@kernel
+def smooth_rows(spec, p, starts, x, offsets, count, levels, memory, values, scratch):
+    """Values by safeguarded Newton steps."""
+    mode, kind, k, edge = spec
+    for i in range(count):
+        a, o, level = starts[i], offsets[i], levels[i]
+        n = offsets[i + 1] - o
+        if is_trivial(mode, level, n):
+            values[i] = trivial(mode, level, p, a, x, o, n)
+        elif mode == PENALIZED:
+            values[i], memory[i] = _smooth_penalized(kind, k, edge, p, a, x, o, n, level)
+        else:
+            values[i], memory[i], _ = _smooth_constrained(
+                kind, k, edge, p, a, x, o, n, level, memory[i], math.inf, scratch, o
+            )
+
+
+@kernel
+def rows(spec, p, starts, x, offsets, count, levels, memory, values, scratch):
+    """The worst-case values of a block; `spec` is (mode, kind, k, edge), `scratch` is as long as x."""
     mode, kind, k, _ = spec
-    return mode == PENALIZED and kind == CRESSIE_READ and k == 1.0
-
-
-@kernel
-def prepare_exponentials(level, x, o, n, memory, out):
-    """out = (remembered value - x)/weight, the arguments of one row."""
-    scale = 1.0 / level if 0.0 < level < math.inf else 0.0
-    for j in range(n):
-        out[o + j] = (memory - x[o + j]) * scale
-
-
-@kernel
-def row_from_exponentials(spec, level, p, a, x, o, n, memory, out):
-    """As `row`, once out[o:o+n] holds exp(...) - 1; falls back to `row` where the memory was useless."""
-    if n > 1 and 0.0 < level < math.inf:
-        value = _kl_log_mean_exp(p, a, out, o, n, memory, level)
-        if value == value:
-            return value, value
-    return row(spec, level, p, a, x, o, n, memory, out)
-
-
-exponentiate = expm1_all
+    if kind == CRESSIE_READ and k == 2.0:
+        chi_square_rows(mode, p, starts, x, offsets, count, levels, memory, values)
+    elif kind == CRESSIE_READ and k == 1.0 and mode == PENALIZED:
+        kl_penalized_rows(mode, p, starts, x, offsets, count, levels, memory, values, scratch)
+    elif kind == CRESSIE_READ and k == 1.0:
+        kl_constrained_rows(mode, p, starts, x, offsets, count, levels, memory, values, scratch)
+    elif kind == TOTAL_VARIATION:
+        total_variation_rows(mode, p, starts, x, offsets, count, levels, memory, values)
+    else:
+        smooth_rows(spec, p, starts, x, offsets, count, levels, memory, values, scratch)

@@ -16,6 +16,7 @@ from robustmdp.divergences.kernels import CRESSIE_READ, JENSEN_SHANNON, OWN, con
 _STEPS = 200
 _LARGEST_TILT = 1e25
 _HUGE = 1e280
+_PREDICTABLE = 1e-11  # a gain below this share of the spread is predicted to rounding
 _EDGE_OF_OWN = 1e-15  # a user's f*' is never asked at the edge itself, where it may divide by zero
 _ROUNDED = 1e-6  # a mass further from 1 than this is a jump of f*', not rounding
 
@@ -184,7 +185,8 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
     """(inf of E_P x over D <= rho, theta = 1/weight, eta); `out` is scratch and ends as the worst case at theta.
 
     Newton on sqrt D(theta) = sqrt rho inside a bracket; the square root is linear for small theta. The dual value is
-    exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well.
+    exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well. If that is
+    infinite only the value is wanted, which may then be the maximum that Newton predicts rather than a bound.
     """
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     largest = spread(x, o, n, lowest)
@@ -206,7 +208,10 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
             eta = lowest + ((edge if at_edge else 0.0) - shift) / theta
         slope = curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
         miss = divergence - rho
-        gained = miss * miss <= 2e-17 * largest * theta * theta * slope
+        scale = 2.0 * theta * theta * slope
+        if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale:
+            return value + (miss * miss / scale if scale > 0.0 else 0.0), theta, eta
+        gained = miss * miss <= 1e-17 * largest * scale
         if (gained and abs(miss) <= closeness * largest * theta) or abs(miss) <= 1e-15 * rho:
             break
         root = math.sqrt(divergence)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from robustmdp._jit import kernel
+from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity._moments import lowest_and_mass, lowest_outcome
 
 
-@kernel
+@inlined
 def penalized(p, a, x, o, n, w):
     """E min(x, min x + w)."""
     return capped_mean(p, a, x, o, n, lowest_outcome(x, o, n) + w)
 
 
-@kernel
+@inlined
 def capped_mean(p, a, x, o, n, ceiling):
     """E min(x, ceiling)."""
     total = 0.0
@@ -24,15 +24,16 @@ def capped_mean(p, a, x, o, n, ceiling):
     return total
 
 
-@kernel
+@inlined
 def mass_above(p, a, x, o, n, ceiling):
     """P(x > ceiling) and P(x = ceiling)."""
     above = 0.0
     equal = 0.0
     for j in range(n):
         y = x[o + j]
-        above += p[a + j] if y > ceiling else 0.0
-        equal += p[a + j] if y == ceiling else 0.0
+        q = p[a + j]
+        above += q if y > ceiling else 0.0
+        equal += q if y == ceiling else 0.0
     return above, equal
 
 
@@ -72,7 +73,7 @@ def constrained(p, a, x, o, n, rho, ceiling):
     low, high = -math.inf, math.inf
     if not (lowest <= ceiling < math.inf):
         ceiling = pivot(p, a, x, o, n, low, high)
-    for _ in range(2 * n + 2):
+    for _ in range(n + n):
         above, equal = mass_above(p, a, x, o, n, ceiling)
         if above > rho:
             low = ceiling

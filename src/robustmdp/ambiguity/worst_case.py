@@ -11,8 +11,6 @@ from robustmdp import _checks
 from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
 from robustmdp.divergences.base import FloatArray
 
-SUM_TOLERANCE = 1e-9
-
 
 class Multipliers(NamedTuple):
     """The dual optimum: eta for the sum of P, weight for its divergence (the paper's eta and lambda)."""
@@ -73,7 +71,7 @@ def _checked(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray
     if bad.size:
         _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
     total = probabilities.sum()
-    _checks.must(abs(total - 1) <= SUM_TOLERANCE, f"p must sum to 1: got {total:.12g}")
+    _checks.must(abs(total - 1) <= _checks.SUM_TOLERANCE, f"p must sum to 1: got {total:.12g}")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         _checks.fail(f"v must be finite: got {values[bad[0]]} at v[{bad[0]}]")
@@ -86,4 +84,5 @@ def _respond(ambiguity: Ambiguity, p: FloatArray, v: FloatArray) -> tuple[FloatA
     kernel = ambiguity.divergence.specialise(_response.respond_row)
     level = ambiguity.kernel_level(1.0)
     out = np.empty_like(p)
-    return out, kernel(tuple(ambiguity.spec), level, p, 0, v, 0, p.size, out, 0)
+    start = np.uint64(0)
+    return out, kernel(tuple(ambiguity.spec), level, p, start, v, start, np.uint64(p.size), np.empty_like(p), out, start)

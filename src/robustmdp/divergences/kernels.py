@@ -103,6 +103,8 @@ def generator(kind, k, t):
     """f(t); a series near t = 1, where the plain formula loses every digit."""
     if kind == TOTAL_VARIATION:
         return 0.5 * abs(t - 1.0)
+    if kind == CRESSIE_READ and k == 2.0:
+        return 0.5 * (t - 1.0) ** 2
     if abs(t - 1.0) * (1.0 + abs(k)) < _SERIES_RADIUS:
         return _generator_near_one(kind, k, t - 1.0)
     if kind == JENSEN_SHANNON:

@@ -1,0 +1,3 @@
+"""The join: RobustBellman(model, ambiguity). Knows no stopping rule."""
+
+from robustmdp.operators.bellman import RobustBellman as RobustBellman

@@ -1,0 +1,279 @@
+"""The join of a world and a worst case."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
+from robustmdp.models import MDP
+from robustmdp.operators import kernels, threads
+from robustmdp.operators.policy import PolicyRows, policy_rows
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_NO_PAIRS = np.empty(0, dtype=np.int64)
+_WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
+
+
+class Bracket(NamedTuple):
+    """Certified lower <= T v <= upper per state, the same per pair, and the greedy policy of the lower one."""
+
+    lower: FloatArray
+    upper: FloatArray
+    q_lower: FloatArray
+    q_upper: FloatArray
+    policy: IntArray
+
+
+class Chain(NamedTuple):
+    """v = cost + discount * P v: what is left of the world when the policy and nature have chosen; the end is column S."""
+
+    indptr: IntArray
+    indices: npt.NDArray[np.int32]
+    data: FloatArray
+    cost: FloatArray
+    discount: float
+
+
+class Response(NamedTuple):
+    """Nature's answer to v at every pair: the worst-case world, what it paid and its multipliers, both (S, A)."""
+
+    model: MDP
+    penalty: FloatArray
+    eta: FloatArray
+
+
+def _scratch(longest_row: int) -> tuple[npt.NDArray[np.generic], ...]:
+    """One thread's work space: three for outcomes, and per row its starts, offsets, level, memory, value."""
+    size = max(int(kernels.BLOCK), longest_row)
+    rows = int(kernels.BLOCK)
+    starts, offsets = np.empty(rows, dtype=np.uint64), np.empty(rows + 1, dtype=np.uint64)
+    return np.empty(size), np.empty(size), np.empty(size), starts, offsets, np.empty(rows), np.empty(rows), np.empty(rows)
+
+
+class RobustBellman:
+    """(Tv)(s) = max over a of inf over P of E_P[r(s,a,s') + discount v(s')] + discount * weight * D_f(P || P0).
+
+    The operator of the paper's (5) and (6), a discount-contraction (Proposition 3.1). Each pair remembers the multiplier
+    of its last solve; an instance must therefore not be shared between threads.
+
+    Parameters
+    ----------
+    mdp : MDP
+    ambiguity : Nominal, Penalized or Constrained
+    threads : int, optional
+        Cores to use: this argument, or the environment variable ROBUSTMDP_THREADS, or all.
+
+    >>> from robustmdp import Nominal, problems
+    >>> bellman = RobustBellman(problems.two_state(stay=0.5, discount=0.9), Nominal())
+    >>> bellman.apply([2.0, 0.0])
+    array([1.9, 0. ])
+    """
+
+    def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
+        if not isinstance(mdp, MDP):
+            raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+        self.mdp = mdp
+        self.ambiguity = check_ambiguity(ambiguity)
+        self.rows = 0
+        """How many row problems have been solved so far."""
+        self._threads = threads
+        self._spec = tuple(ambiguity.spec)
+        self._levels = self._pair_levels()
+        self._memory = np.full(mdp.n_pairs, np.nan)
+        self._outcome = np.zeros(mdp.n_states + 1)
+        self._best = np.empty(mdp.n_states, dtype=np.int64)
+        self._q = np.empty(mdp.n_pairs)
+        self._prepare_threads()
+
+    def _pair_levels(self) -> FloatArray:
+        level = self.ambiguity.level
+        if isinstance(level, np.ndarray):
+            at_pairs = self.mdp.pairs(level, self.ambiguity.level_name)
+            wrong = np.flatnonzero(np.isnan(at_pairs))
+            if wrong.size:
+                s, a = self.mdp.states[wrong[0]], self.mdp.actions[wrong[0]]
+                _checks.fail(f"{self.ambiguity.level_name} must be a number where an action is available: got nan at [{s}, {a}]")
+            return self.mdp.pairs(self.ambiguity.kernel_level(self.mdp.discount))
+        return np.array([self.ambiguity.kernel_level(self.mdp.discount)])
+
+    def _prepare_threads(self) -> None:
+        mdp = self.mdp
+        wanted = threads.thread_count(self._threads)
+        parts = max(1, min(wanted, mdp.nnz // _WORTH_A_THREAD))
+        self._parts = parts
+        self._state_ranges = threads.split(mdp.indptr[mdp.state_ptr], parts)
+        self._pair_ranges = threads.split(mdp.indptr, parts)
+        self._scratch = [_scratch(mdp.longest_row) for _ in range(parts)]
+        self._world = (
+            mdp.indptr.view(np.uint64), mdp.indices.view(np.uint32), mdp.probabilities, mdp.rewards,
+            mdp.rewards_on_successors,
+        )  # fmt: skip
+
+    # what users call
+
+    def apply(self, v: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
+        """T v, (S,)."""
+        out = self._result(out, (self.mdp.n_states,))
+        self.sweep(v, out, self._best)
+        return out
+
+    def apply_q(self, q: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
+        """T q, (S, A): the operator on Q, whose v is the largest q of a state; -inf where an action is unavailable."""
+        mdp = self.mdp
+        table = np.asarray(q, dtype=np.float64)
+        out = self._result(out, (mdp.n_states, mdp.n_actions))
+        self.q_pairs(np.maximum.reduceat(mdp.pairs(table, "q"), mdp.state_ptr[:-1]))
+        out[...] = -np.inf
+        out[mdp.states, mdp.actions] = self._q
+        return out
+
+    def apply_policy(self, policy: npt.ArrayLike | PolicyRows, v: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
+        """T^pi v, (S,): the operator of a fixed policy, (S,) actions or (S, A) probabilities (Proposition 3.1)."""
+        chosen = policy if isinstance(policy, PolicyRows) else policy_rows(self.mdp, policy)
+        out = self._result(out, (self.mdp.n_states,))
+        self._set_outcome(v)
+        values = np.empty(len(chosen.pairs))
+        kernel = self.ambiguity.divergence.specialise(kernels.robust_pairs)
+
+        def task(slot: int, lo: int, hi: int) -> None:
+            kernel(
+                self._world, self._spec, self._levels, self._outcome, chosen.pairs, lo, hi, self._memory, values,
+                self._scratch[slot],
+            )  # fmt: skip
+
+        threads.run(task, threads.split(chosen.starts, self._parts))
+        self.rows += len(chosen.pairs)
+        out[...] = np.add.reduceat(chosen.weights * values, chosen.state_ptr[:-1])
+        return out
+
+    def greedy(self, v: npt.ArrayLike) -> IntArray:
+        """The policy, (S,), that is best at v when nature answers."""
+        self.sweep(v, np.empty(self.mdp.n_states), self._best)
+        return self.mdp.actions[self._best].astype(np.int64)
+
+    def worst_case(self, v: npt.ArrayLike) -> Response:
+        """Nature's answer to v at every pair; the model keeps the rewards, the penalty is discount * weight * D."""
+        mdp = self.mdp
+        self._set_outcome(v)
+        data, penalty, eta = self._respond(_NO_PAIRS, mdp.indptr, mdp.nnz)
+        return Response(mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan))
+
+    # what solvers call
+
+    def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:
+        """value = T v and best = the pair that attains it, both (S,), allocating nothing."""
+        self._set_outcome(v)
+        kernel = self.ambiguity.divergence.specialise(kernels.sweep)
+
+        def task(slot: int, lo: int, hi: int) -> None:
+            kernel(
+                self._world, self.mdp.state_ptr, self._spec, self._levels, self._outcome, _NO_PAIRS, lo, hi,
+                self._memory, self._q, value, best, self._scratch[slot],
+            )  # fmt: skip
+
+        threads.run(task, self._state_ranges)
+        self.rows += self.mdp.n_pairs
+
+    def q_pairs(self, v: npt.ArrayLike) -> FloatArray:
+        """r + worst case at every pair, (n_pairs,), in the operator's own memory."""
+        self.sweep(v, np.empty(self.mdp.n_states), self._best)
+        return self._q
+
+    def bracket(self, v: FloatArray, policy: PolicyRows | None = None) -> Bracket:
+        """Bounds of T v, or of T^pi v, that inexact inner solves and rounding cannot break."""
+        mdp = self.mdp
+        self._set_outcome(v)
+        lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
+        kernel = self.ambiguity.divergence.specialise(kernels.bracket_pairs)
+
+        def task(slot: int, lo: int, hi: int) -> None:
+            kernel(self._world, self._spec, self._levels, self._outcome, lo, hi, lower, upper, *self._scratch[slot][:3])
+
+        threads.run(task, self._pair_ranges)
+        self.rows += mdp.n_pairs
+        starts = mdp.state_ptr[:-1]
+        if policy is not None:
+            at = policy.pairs
+            low, high = (np.add.reduceat(policy.weights * bound[at], policy.state_ptr[:-1]) for bound in (lower, upper))
+            return Bracket(low, high, lower, upper, policy.actions(mdp))
+        low, best = np.empty(mdp.n_states), np.empty(mdp.n_states, dtype=np.int64)
+        kernels.best_actions(mdp.state_ptr, lower, 0, mdp.n_states, low, best)
+        return Bracket(low, np.maximum.reduceat(upper, starts), lower, upper, mdp.actions[best].astype(np.int64))
+
+    def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
+        """The chain of a policy when nature answers to v."""
+        self._set_outcome(v)
+        data, penalty, _ = self._respond(policy.pairs, policy.starts, int(policy.starts[-1]))
+        indices = np.empty(len(data), dtype=np.int32)
+        cost = np.empty(len(policy.pairs))
+        ranges = threads.split(policy.starts, self._parts)
+
+        def task(slot: int, lo: int, hi: int) -> None:
+            del slot
+            kernels.policy_rows(
+                self._world, policy.pairs, policy.weights, policy.starts.view(np.uint64), lo, hi, indices, data, penalty, cost
+            )
+
+        threads.run(task, ranges)
+        indptr = policy.starts[policy.state_ptr]
+        return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
+
+    def best_pairs(self) -> IntArray:
+        """The pairs chosen by the last sweep, (S,)."""
+        return self._best
+
+    # internals
+
+    def _set_outcome(self, v: npt.ArrayLike) -> None:
+        values = np.asarray(v, dtype=np.float64)
+        _checks.must(values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}")
+        np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
+
+    def _respond(self, pairs: IntArray, starts: IntArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        count = len(starts) - 1
+        data, penalty, eta = np.empty(size), np.empty(count), np.empty(count)
+        kernel = self.ambiguity.divergence.specialise(kernels.respond_pairs)
+
+        def task(slot: int, lo: int, hi: int) -> None:
+            kernel(
+                self._world, self._spec, self._levels, self._outcome, pairs, starts.view(np.uint64), lo, hi, data, penalty, eta,
+                *self._scratch[slot][:2],
+            )  # fmt: skip
+
+        threads.run(task, threads.split(starts, self._parts))
+        self.rows += count
+        return data, penalty, eta
+
+    def _paper_eta(self, eta: FloatArray) -> FloatArray:
+        """From the multiplier of outcomes discount * v to the paper's, unshifted; NaN at discount 0."""
+        if self.mdp.discount == 0.0:
+            return np.full_like(eta, np.nan)
+        shift: FloatArray | float = 0.0
+        if self.ambiguity.divergence.slope_at_one and self.ambiguity.mode == 1:
+            level = self.ambiguity.level
+            shift = self.ambiguity.divergence.slope_at_one * (self.mdp.pairs(level) if isinstance(level, np.ndarray) else level)
+        return eta / self.mdp.discount + shift
+
+    @staticmethod
+    def _result(out: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
+        if out is None:
+            return np.empty(shape)
+        _checks.must(
+            out.shape == shape and out.dtype == np.float64, f"out must be float64 of shape {shape}: got {out.dtype} {out.shape}"
+        )
+        return out
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"mdp": self.mdp, "ambiguity": self.ambiguity, "threads": self._threads}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__init__(state["mdp"], state["ambiguity"], threads=state["threads"])  # type: ignore[misc, arg-type]
+
+    def __repr__(self) -> str:
+        return f"RobustBellman on {self.mdp.n_states:,} states and {self.mdp.n_pairs:,} pairs, {self.ambiguity}"

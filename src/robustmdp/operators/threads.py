@@ -1,0 +1,59 @@
+"""One sweep on several cores: Python threads that run the same nogil kernel on disjoint ranges.
+
+Every range runs the same machine code, so results are equal to the bit for any number of threads, and, unlike with
+`prange`, the caller may itself be one of several threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+
+from robustmdp import _checks
+
+VARIABLE = "ROBUSTMDP_THREADS"
+
+
+def thread_count(threads: int | None) -> int:
+    """The argument, or the environment variable ROBUSTMDP_THREADS, or all cores."""
+    if threads is not None:
+        return _checks.positive_integer("threads", threads)
+    wish = os.environ.get(VARIABLE)
+    if wish:
+        _checks.must(wish.isdigit() and int(wish) >= 1, f"{VARIABLE} must be a whole number >= 1: got {wish!r}")
+        return int(wish)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=8)
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:
+    del process  # a forked child must not reuse its parent's pool
+    return ThreadPoolExecutor(workers, thread_name_prefix="robustmdp")
+
+
+def split(work: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Ranges of items of about equal work; `work` is cumulative, (n + 1,), starting at 0."""
+    if parts == 1:
+        return [(0, len(work) - 1)]
+    edges = np.searchsorted(work, np.linspace(0, work[-1], parts + 1))
+    edges[0], edges[-1] = 0, len(work) - 1
+    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+
+
+def run(task: Callable[[int, int, int], None], ranges: list[tuple[int, int]]) -> None:
+    """Call task(slot, lo, hi) for every range, the last one in this thread."""
+    *others, (lo, hi) = ranges
+    if not others:
+        task(0, lo, hi)
+        return
+    pool = _pool(len(others), os.getpid())
+    futures = [pool.submit(task, slot, a, b) for slot, (a, b) in enumerate(others)]
+    try:
+        task(len(others), lo, hi)
+    finally:
+        for future in futures:
+            future.result()

@@ -1,0 +1,41 @@
+"""A room that is slow to cross."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.models import MDP
+
+_MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
+_NAMES = ("up", "right", "down", "left")
+
+
+def grid_world(size: int, slip: float = 0.2, discount: float = 0.99) -> MDP:
+    """A size x size room: a step goes as meant, or with probability `slip` to one of the four sides; walls hold.
+
+    Each step pays a little that varies over the room, the far corner pays 1 and can be stayed in. Information travels
+    one cell per step, so that plain sweeps need many times `size` of them.
+
+    >>> grid_world(3).n_states
+    9
+    """
+    n = _checks.positive_integer("size", size)
+    slip = _checks.finite_number("slip", slip)
+    _checks.must(0.0 <= slip <= 1.0, f"slip must lie in [0, 1]: got {slip:g}")
+    row, column = np.divmod(np.arange(n * n), n)
+    targets = np.stack(
+        [np.clip(row + dr, 0, n - 1) * n + np.clip(column + dc, 0, n - 1) for dr, dc in _MOVES], axis=1
+    )
+    states = np.arange(n * n)
+    parts = []
+    for action in range(4):
+        for side in range(4):
+            probability = slip / 4 + (1.0 - slip) * (side == action)
+            parts.append((states, np.full(n * n, action), targets[:, side], np.full(n * n, probability)))
+    state, action, following, probability = (np.concatenate(part) for part in zip(*parts, strict=True))
+    rewards = 0.05 * (1.0 + np.sin(0.7 * row) * np.cos(0.9 * column))
+    rewards[-1] = 1.0
+    return MDP.from_rows(
+        state, action, following, probability, rewards[state], discount, n_states=n * n, action_names=_NAMES
+    )

@@ -1,0 +1,53 @@
+"""The primal problems (1) and (3) of the paper as convex programs, by cvxpy and Clarabel."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import numpy.typing as npt
+
+import robustmdp as rm
+
+# Clarabel aims at the first and may settle for the second, about which cvxpy warns.
+_TOLERANCES = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+_SETTINGS = {name: 1e-9 for name in _TOLERANCES} | {f"reduced_{name}": 1e-8 for name in _TOLERANCES}
+
+
+def generator(divergence: Any, t: cp.Variable) -> cp.Expression:
+    """f(t) as printed in textbooks, in the words that cvxpy knows to be convex."""
+    if isinstance(divergence, rm.CressieRead):
+        k = divergence.k
+        return (cp.power(t, k) - 1 - k * (t - 1)) / (k * (k - 1))
+    return {
+        rm.ChiSquare(): lambda: cp.square(t - 1),
+        rm.KL(): lambda: -cp.entr(t),
+        rm.TotalVariation(): lambda: cp.abs(t - 1) / 2,
+        rm.Burg(): lambda: -cp.log(t),
+        rm.Hellinger(): lambda: t - 2 * cp.sqrt(t) + 1,
+        rm.JensenShannon(): lambda: cp.rel_entr(t, (t + 1) / 2) + cp.rel_entr(1, (t + 1) / 2),
+    }[divergence]()
+
+
+def penalized(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], weight: float) -> float:
+    """inf over q of q.v + weight * sum p f(q/p), for p > 0."""
+    t = cp.Variable(len(p), nonneg=True)
+    return _solved((p * v) @ t + weight * (p @ generator(divergence, t)), [p @ t == 1])
+
+
+def constrained(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], radius: float) -> float:
+    """inf of q.v over sum p f(q/p) <= radius, for p > 0."""
+    t = cp.Variable(len(p), nonneg=True)
+    return _solved((p * v) @ t, [p @ t == 1, p @ generator(divergence, t) <= radius])
+
+
+def _solved(objective: cp.Expression, constraints: list[Any]) -> float:
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL, **_SETTINGS)
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise RuntimeError(f"Clarabel must solve the problem: got {problem.status}")
+    return float(problem.value)
