@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity._moments import lowest_outcome, mean_and_variance
 
-_PASSES = 200
+_PASSES = np.uint64(200)
 _EPS = 2.3e-16
 
 
@@ -46,7 +48,7 @@ def penalized(p, a, x, o, n, w, tau):
     if not (abs(tau) < math.inf):
         tau = mean_and_variance(p, a, x, o, n)[0] + w
     square = 0.0
-    for _ in range(_PASSES):
+    for _ in range(n + _PASSES):  # from the right each pass drops an outcome or ends
         mass, first, second, near, active = truncated_moments(p, a, x, o, n, tau)
         if active == n and w - first >= -near * mass:
             mean, variance = mean_and_variance(p, a, x, o, n)

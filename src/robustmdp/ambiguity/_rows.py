@@ -41,6 +41,14 @@ def is_minimum(mode, level):
     return (mode == PENALIZED and level == 0.0) or (mode == CONSTRAINED and level == math.inf)
 
 
+@kernel
+def is_closed(spec):
+    """Are the values of `rows` exact up to rounding, so that primal and dual value are one number?"""
+    mode, kind, k, _ = spec
+    cressie_read = kind == CRESSIE_READ and (k == 2.0 or (k == 1.0 and mode == PENALIZED))
+    return mode == NOMINAL or cressie_read or kind == TOTAL_VARIATION
+
+
 @inlined
 def is_trivial(mode, level, n):
     """Is the answer plain: one successor, or a level at the end of its range?"""

@@ -82,7 +82,7 @@ class RobustBellman:
         self.ambiguity = check_ambiguity(ambiguity)
         self.rows = 0
         """How many row problems have been solved so far."""
-        self._threads = threads
+        self.threads = threads
         self._spec = tuple(ambiguity.spec)
         self._levels = self._pair_levels()
         self._memory = np.full(mdp.n_pairs, np.nan)
@@ -104,7 +104,7 @@ class RobustBellman:
 
     def _prepare_threads(self) -> None:
         mdp = self.mdp
-        wanted = threads.thread_count(self._threads)
+        wanted = threads.thread_count(self.threads)
         parts = max(1, min(wanted, mdp.nnz // _WORTH_A_THREAD))
         self._parts = parts
         self._state_ranges = threads.split(mdp.indptr[mdp.state_ptr], parts)
@@ -190,10 +190,14 @@ class RobustBellman:
         mdp = self.mdp
         self._set_outcome(v)
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
+        scale = float(np.abs(self._outcome).max() + np.abs(mdp.rewards).max())
         kernel = self.ambiguity.divergence.specialise(kernels.bracket_pairs)
 
         def task(slot: int, lo: int, hi: int) -> None:
-            kernel(self._world, self._spec, self._levels, self._outcome, lo, hi, lower, upper, *self._scratch[slot][:3])
+            kernel(
+                self._world, self._spec, self._levels, self._outcome, _NO_PAIRS, scale, lo, hi, self._memory, lower,
+                upper, self._scratch[slot],
+            )  # fmt: skip
 
         threads.run(task, self._pair_ranges)
         self.rows += mdp.n_pairs
@@ -223,6 +227,14 @@ class RobustBellman:
         threads.run(task, ranges)
         indptr = policy.starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
+
+    def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
+        """Nominal sweeps in place, forwards and backwards in turn."""
+        padded = np.append(v, 0.0)
+        for sweep in range(sweeps):
+            kernels.gauss_seidel(self._world, self.mdp.state_ptr, self.mdp.discount, padded, sweep % 2 == 1)
+        v[:] = padded[:-1]
+        self.rows += sweeps * self.mdp.n_pairs
 
     def best_pairs(self) -> IntArray:
         """The pairs chosen by the last sweep, (S,)."""
@@ -270,7 +282,7 @@ class RobustBellman:
         return out
 
     def __getstate__(self) -> dict[str, object]:
-        return {"mdp": self.mdp, "ambiguity": self.ambiguity, "threads": self._threads}
+        return {"mdp": self.mdp, "ambiguity": self.ambiguity, "threads": self.threads}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__init__(state["mdp"], state["ambiguity"], threads=state["threads"])  # type: ignore[misc, arg-type]

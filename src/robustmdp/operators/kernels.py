@@ -12,7 +12,7 @@ import numpy as np
 
 from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity._response import respond_row
-from robustmdp.ambiguity._rows import NOMINAL, PENALIZED, rows
+from robustmdp.ambiguity._rows import NOMINAL, PENALIZED, is_closed, rows
 from robustmdp.divergences.kernels import OWN
 
 BLOCK = np.uint64(512)  # outcomes gathered at a time: small enough for the nearest cache
@@ -114,27 +114,32 @@ def sweep(world, state_ptr, spec, levels, outcome, no_pairs, lo, hi, memory, q, 
     best_actions(state_ptr, q, lo, hi, value, best)
 
 
-@kernel
-def rounding(spec, level, x, o, n, extra):
-    """A bound on the rounding error of a row's value: a few ulp of its largest outcome per successor."""
-    largest = extra
-    for j in range(n):
-        largest = max(largest, abs(x[o + j]))
-    error = (2.0 * n + 64.0) * _EPS * largest
+@inlined
+def rounding(spec, level, n, scale):
+    """A bound on the rounding error of a row's value: a few ulp of the largest outcome per successor."""
+    error = (2.0 * n + 64.0) * _EPS * scale
     if spec[1] == OWN and spec[0] == PENALIZED and level < math.inf:
         error += 32.0 * _EPS * level * (1.0 + abs(spec[2]))  # a user's f* near f'(1) is exact to an ulp of 1, not of f*
     return error
 
 
 @kernel
-def bracket_pairs(world, spec, levels, outcome, lo, hi, lower, upper, x, spare, out):
+def bracket_pairs(world, spec, levels, outcome, no_pairs, scale, lo, hi, memory, lower, upper, scratch):
     """lower <= r + worst case <= upper from dual and primal values, both widened by rounding."""
     indptr, _, probabilities, rewards, on_successors = world
+    x, spare, out = scratch[0], scratch[1], scratch[2]
+    closed = is_closed(spec)
+    if closed:
+        robust_pairs(world, spec, levels, outcome, no_pairs, lo, hi, memory, lower, scratch)
     for pair in range(lo, hi):
-        n = gather(world, outcome, pair, x, _START)
         level = levels[pair] if len(levels) > 1 else levels[0]
+        slack = rounding(spec, level, indptr[pair + 1] - indptr[pair], scale)
+        if closed:
+            upper[pair] = lower[pair] + slack
+            lower[pair] -= slack
+            continue
+        n = gather(world, outcome, pair, x, _START)
         reward = 0.0 if on_successors else rewards[pair]
-        slack = rounding(spec, level, x, _START, n, abs(reward))
         dual, primal, _, _, _ = respond_row(spec, level, probabilities, indptr[pair], x, _START, n, spare, out, _START)
         lower[pair] = reward + dual - slack
         upper[pair] = reward + max(primal, dual) + slack
@@ -186,3 +191,60 @@ def dot(a, b):
     for i in range(len(a)):
         total += a[i] * b[i]
     return total
+
+
+@kernel
+def chain_sweeps(indptr, indices, data, cost, discount, can_end, v, w, target, limit):
+    """v <- cost + discount P v until the span of the change is at most `target`; ends span-corrected in v.
+
+    Returns (sweeps, first span, last span). `v` has the end's 0 last, `w` is scratch of its length.
+    """
+    n = len(cost)
+    first = math.inf
+    span = math.inf
+    sweeps = 0
+    low = 0.0
+    high = 0.0
+    while sweeps < limit and span > target:
+        low = 0.0 if can_end else math.inf
+        high = 0.0 if can_end else -math.inf
+        for s in range(n):
+            total = 0.0
+            for j in range(indptr[s], indptr[s + 1]):
+                total += data[j] * v[indices[j]]
+            w[s] = cost[s] + discount * total
+            d = w[s] - v[s]
+            low = d if d < low else low
+            high = d if d > high else high
+        for s in range(n):
+            v[s] = w[s]
+        span = high - low
+        if sweeps == 0:
+            first = span
+        sweeps += 1
+    shift = 0.5 * (low + high) * discount / (1.0 - discount)
+    for s in range(n):
+        v[s] += shift
+    return sweeps, first, span
+
+
+@kernel
+def gauss_seidel(world, state_ptr, discount, v, backwards):
+    """One nominal sweep in place, which carries news across the whole world in its order; v has the end's 0 last."""
+    indptr, indices, probabilities, rewards, on_successors = world
+    n = len(state_ptr) - 1
+    for i in range(n):
+        s = n - 1 - i if backwards else i
+        best = -math.inf
+        for pair in range(state_ptr[s], state_ptr[s + 1]):
+            total = 0.0 if on_successors else rewards[pair]
+            back = 0.0
+            for j in range(indptr[pair], indptr[pair + 1]):
+                if on_successors:
+                    total += probabilities[j] * rewards[j]
+                if indices[j] == s:
+                    back += probabilities[j]
+                else:
+                    total += discount * probabilities[j] * v[indices[j]]
+            best = max(best, total / (1.0 - discount * back))
+        v[s] = best

@@ -1,4 +1,4 @@
-"""A room that is slow to cross."""
+"""A hilly room in which far places have little to do with each other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _NAMES = ("up", "right", "down", "left")
 def grid_world(size: int, slip: float = 0.2, discount: float = 0.99) -> MDP:
     """A size x size room: a step goes as meant, or with probability `slip` to one of the four sides; walls hold.
 
-    Each step pays a little that varies over the room, the far corner pays 1 and can be stayed in. Information travels
-    one cell per step, so that plain sweeps need many times `size` of them.
+    The reward is the height of a landscape in [0, 1] with a few large hills and many small ones. The best policy climbs a
+    hill nearby and stays there: its chain falls apart into regions that hardly meet, which is as slowly mixing as a
+    world can be, so that sweeps contract no faster than the discount.
 
     >>> grid_world(3).n_states
     9
@@ -34,8 +35,9 @@ def grid_world(size: int, slip: float = 0.2, discount: float = 0.99) -> MDP:
             probability = slip / 4 + (1.0 - slip) * (side == action)
             parts.append((states, np.full(n * n, action), targets[:, side], np.full(n * n, probability)))
     state, action, following, probability = (np.concatenate(part) for part in zip(*parts, strict=True))
-    rewards = 0.05 * (1.0 + np.sin(0.7 * row) * np.cos(0.9 * column))
-    rewards[-1] = 1.0
+    large = np.sin(6.0 * np.pi * row / n) * np.cos(4.0 * np.pi * column / n)
+    small = np.sin(0.7 * row) * np.cos(0.9 * column)
+    rewards = 0.5 + 0.25 * large + 0.25 * small
     return MDP.from_rows(
         state, action, following, probability, rewards[state], discount, n_states=n * n, action_names=_NAMES
     )

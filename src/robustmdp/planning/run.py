@@ -1,0 +1,180 @@
+"""The one loop: a solver proposes iterates, this records, stops and certifies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import PolicyRows
+from robustmdp.result import Solution, Status
+
+FloatArray = npt.NDArray[np.float64]
+
+_WIDEN = 1e-15  # shifting by a multiple of the discount rounds once more
+
+
+class Step(NamedTuple):
+    """What a callback sees after each step; returning True stops the run."""
+
+    step: int
+    residual: float
+    error_bound: float
+    rows: int
+
+
+Callback = Callable[[Step], Any]
+
+
+@dataclass
+class Progress:
+    """An iterate v with its sweep Tv: the residual and the bound that follow from them."""
+
+    v: FloatArray
+    swept: FloatArray
+    can_end: bool
+    discount: float
+    policy: PolicyRows | None = None
+    low: float = field(init=False)
+    high: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        difference = self.swept - self.v
+        self.low, self.high = float(difference.min()), float(difference.max())
+        if self.can_end:  # the end state's own difference is 0
+            self.low, self.high = min(self.low, 0.0), max(self.high, 0.0)
+
+    @property
+    def residual(self) -> float:
+        """max |Tv - v|."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def error_bound(self) -> float:
+        """Half the distance of the bounds Tv + discount/(1-discount) [min, max](Tv - v)."""
+        return 0.5 * (self.high - self.low) * self.discount / (1.0 - self.discount)
+
+    def centred(self) -> FloatArray:
+        """The middle of the bounds: a sweep and the usual span correction."""
+        return self.swept + 0.5 * (self.low + self.high) * self.discount / (1.0 - self.discount)
+
+
+class Solver(Protocol):
+    """A solver is a frozen record of settings; `iterate` yields progress for ever, one item per step."""
+
+    max_steps: int
+
+    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]: ...
+
+    def reached(self, progress: Progress, target: float) -> bool: ...
+
+
+def run(
+    solver: Solver,
+    bellman: RobustBellman,
+    *,
+    tol: float,
+    policy: PolicyRows | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """Step until the certified bound is within tol * max(1, max|value|), the steps run out, or somebody stops it."""
+    _checks.must(tol > 0 and math.isfinite(tol), f"tol must be a positive number: got {tol!r}")
+    trace: list[Step] = []
+    progress, code = _loop(solver, bellman, policy, tol, callback, trace)
+    # The sweep, not the iterate: an interrupted sweep may have written over the latter.
+    base = progress.swept.copy() if progress else np.zeros(bellman.mdp.n_states)
+    return certify(bellman, base, policy, code, tol, trace)
+
+
+def _loop(
+    solver: Solver,
+    bellman: RobustBellman,
+    policy: PolicyRows | None,
+    tol: float,
+    callback: Callback | None,
+    trace: list[Step],
+) -> tuple[Progress | None, str]:
+    progress: Progress | None = None
+    stall = _Stall()
+    try:
+        for proposal in solver.iterate(bellman, policy, tol):
+            if not math.isfinite(proposal.residual):
+                return progress, "diverged"
+            progress = proposal
+            step = Step(len(trace) + 1, progress.residual, progress.error_bound, bellman.rows)
+            trace.append(step)
+            target = tol * max(1.0, float(np.abs(progress.swept).max()))
+            # Half of the target is left for what certification adds: rounding and the duality gap.
+            if solver.reached(progress, 0.5 * target):
+                return progress, "converged"
+            if callback is not None and callback(step) is True:
+                return progress, "interrupted"
+            if stall.seen(progress):
+                return progress, "stalled"
+            if len(trace) >= solver.max_steps:
+                return progress, "step_limit"
+    except KeyboardInterrupt:
+        return progress, "interrupted"
+    return progress, "step_limit"
+
+
+class _Stall:
+    """Rounding has taken over when the bound is within a few ulp of the values and stops falling."""
+
+    def __init__(self) -> None:
+        self._best, self._idle = math.inf, 0
+
+    def seen(self, progress: Progress) -> bool:
+        spread = progress.high - progress.low
+        floor = 256.0 * np.finfo(float).eps * max(1e-300, float(np.abs(progress.swept).max()))
+        self._idle = 0 if spread < 0.9 * self._best else self._idle + 1
+        self._best = min(self._best, spread)
+        return spread <= floor and self._idle >= 5
+
+
+def certify(
+    bellman: RobustBellman, v: FloatArray, policy: PolicyRows | None, code: str, tol: float, trace: list[Step]
+) -> Solution:
+    """One exact sweep at v: bounds from dual values below and primal values above, then the status they allow."""
+    mdp = bellman.mdp
+    bracket = bellman.bracket(v, policy)
+    below = Progress(v, bracket.lower, mdp.can_end, mdp.discount)
+    above = Progress(v, bracket.upper, mdp.can_end, mdp.discount)
+    factor = mdp.discount / (1.0 - mdp.discount)
+    shift_low, shift_high = factor * below.low, factor * above.high
+    slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(np.abs(bracket.upper).max()))
+    lower, upper = bracket.lower + shift_low - slack, bracket.upper + shift_high + slack
+    bound = float(np.max(upper - lower)) / 2.0
+    value = 0.5 * (lower + upper)
+    target = tol * max(1.0, float(np.abs(value).max()))
+    if not np.isfinite(bound):
+        code = "diverged"
+    elif bound <= target:
+        code = "converged"
+    elif code == "converged":  # the sweeps had converged: what is missing is rounding
+        code = "stalled"
+    steps = len(trace)
+    return Solution(
+        value=value,
+        q=mdp.table(0.5 * (bracket.q_lower + bracket.q_upper) + 0.5 * (shift_low + shift_high)),
+        policy=bracket.policy,
+        lower=lower,
+        upper=upper,
+        status=Status.of(code, bound=bound, target=target, steps=steps),
+        steps=steps,
+        trace=as_columns(trace),
+        base=v,
+        adversary=bellman,
+    )
+
+
+def as_columns(trace: list[Step]) -> dict[str, npt.NDArray[Any]]:
+    """The steps as equally long arrays."""
+    columns = zip(*trace, strict=True) if trace else ([], [], [], [])
+    return dict(zip(("steps", "residual", "error_bound", "rows"), map(np.array, columns), strict=True))

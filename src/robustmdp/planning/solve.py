@@ -1,0 +1,77 @@
+"""The entry points of planning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.ambiguity import Ambiguity
+from robustmdp.models import MDP
+from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import policy_rows
+from robustmdp.planning.policy_iteration import PolicyIteration
+from robustmdp.planning.run import Callback, Solver, run
+from robustmdp.result import Solution
+
+
+def solve(
+    mdp: MDP,
+    ambiguity: Ambiguity,
+    *,
+    solver: Solver | None = None,
+    tol: float = 1e-8,
+    threads: int | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """The policy with the best worst case, v* = T v* (Proposition 3.1), with certified bounds.
+
+    Parameters
+    ----------
+    mdp : MDP
+    ambiguity : Nominal, Penalized or Constrained
+    solver : optional
+        ValueIteration(), PolicyIteration() or DualAscent(); None picks the fastest exact one.
+    tol : float
+        Converged means error_bound <= tol * max(1, max|value|).
+    threads : int, optional
+        Cores to use: this argument, or the environment variable ROBUSTMDP_THREADS, or all.
+    callback : callable, optional
+        Called after each step with (step, residual, error_bound, rows); returning True stops the run.
+
+    >>> from robustmdp import KL, Penalized, problems
+    >>> answer = solve(problems.chain(), Penalized(KL(), 1.0))
+    >>> answer.status.code, bool(answer.error_bound < 1e-7)
+    ('converged', True)
+    """
+    bellman = RobustBellman(mdp, ambiguity, threads=threads)
+    return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback)
+
+
+def evaluate(
+    mdp: MDP,
+    policy: npt.ArrayLike,
+    ambiguity: Ambiguity,
+    *,
+    tol: float = 1e-8,
+    threads: int | None = None,
+    callback: Callback | None = None,
+) -> Solution:
+    """The worst case of a given policy, v = T^pi v (Proposition 3.1), with certified bounds.
+
+    Parameters
+    ----------
+    mdp : MDP
+    policy : (S,) actions or (S, A) probabilities
+    ambiguity : Nominal, Penalized or Constrained
+
+    >>> from robustmdp import Nominal, problems
+    >>> evaluate(problems.two_state(0.5, 0.9), [0, 0], Nominal()).value.round(6)  # 1/(1 - 0.45)
+    array([1.818182, 0.      ])
+    """
+    bellman = RobustBellman(mdp, ambiguity, threads=threads)
+    rows = policy_rows(mdp, policy)
+    solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback)
+    given = np.array(policy)
+    return replace(solution, policy=given.astype(np.int64) if given.ndim == 1 else given.astype(np.float64))

@@ -1,0 +1,58 @@
+"""Value iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import PolicyRows
+from robustmdp.planning.run import Progress
+
+
+@dataclass(frozen=True)
+class ValueIteration:
+    """v <- Tv from the middle of the value range, until the certified bounds are close enough.
+
+    Parameters
+    ----------
+    stopping : "span" or "residual"
+        "span" stops on the certified bounds, discount/(1-discount) * (max - min)(Tv - v). "residual" is the textbook's
+        rule, discount/(1-discount) * max|Tv - v|: it asks for more than the bounds need, and is here to compare with.
+    max_steps : int
+
+    >>> from robustmdp import Nominal, problems, solve
+    >>> round(float(solve(problems.two_state(0.5, 0.9), Nominal(), solver=ValueIteration()).value[0]), 6)  # 1/(1-0.45)
+    1.818182
+    """
+
+    stopping: str = "span"
+    max_steps: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.stopping not in ("span", "residual"):
+            _checks.nearest("stopping", self.stopping, ("span", "residual"))
+        _checks.positive_integer("max_steps", self.max_steps)
+
+    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
+        """Sweep for ever."""
+        del tol
+        mdp = bellman.mdp
+        v = np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range))
+        swept, best = np.empty_like(v), np.empty(mdp.n_states, dtype=np.int64)
+        while True:
+            if policy is None:
+                bellman.sweep(v, swept, best)
+            else:
+                bellman.apply_policy(policy, v, out=swept)
+            yield Progress(v, swept, mdp.can_end, mdp.discount)
+            v, swept = swept, v
+
+    def reached(self, progress: Progress, target: float) -> bool:
+        """Is the rule of `stopping` met?"""
+        if self.stopping == "span":
+            return progress.error_bound <= target
+        return progress.residual * progress.discount / (1.0 - progress.discount) <= target

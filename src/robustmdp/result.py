@@ -1,0 +1,179 @@
+"""One result for every solver: what it found, how sure it is, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _display
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = npt.NDArray[np.float64]
+
+_SENTENCES = {
+    "converged": "The error bound {bound:.3g} is within the tolerance {target:.3g}.",
+    "step_limit": "The step limit came before the tolerance: the error bound is {bound:.3g}, asked was {target:.3g}; "
+    "allow more steps or a larger tol.",
+    "stalled": "Rounding hides further progress: the error bound is {bound:.3g}, asked was {target:.3g}; "
+    "choose a tol above it, or scale the rewards.",
+    "diverged": "An iterate was no longer finite at step {steps}; check the rewards' size, or use another solver.",
+    "interrupted": "Stopped from outside after {steps} steps with an error bound of {bound:.3g}; "
+    "the values and bounds are those of the last step.",
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a run ended: a code that programs can test and a sentence for people, with the remedy.
+
+    Codes: converged, step_limit, stalled, diverged, interrupted.
+
+    >>> Status.of("converged", bound=1e-9, target=1e-8, steps=3).code
+    'converged'
+    """
+
+    code: str
+    sentence: str
+
+    @classmethod
+    def of(cls, code: str, *, bound: float, target: float, steps: int) -> Status:
+        """The status of a code, with its numbers filled in."""
+        return cls(code, _SENTENCES[code].format(bound=bound, target=target, steps=steps))
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.sentence}"
+
+
+class Adversary(Protocol):
+    """Nature's answer to a value function: (model, penalty, eta)."""
+
+    mdp: Any
+
+    def worst_case(self, v: FloatArray) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A policy, its value and what is certain about it.
+
+    Attributes
+    ----------
+    value : (S,) the middle of the bounds
+    q : (S, A), -inf where an action is unavailable
+    policy : (S,) actions, or as it was given to `evaluate`
+    lower, upper : (S,) certified: lower <= v of the policy <= best v <= upper
+    status : how the run ended
+    steps : int
+    trace : dict of equally long arrays, one entry per step: "residual", "error_bound", "rows" (row problems so far)
+    base : (S,) the iterate at which nature answered last
+    """
+
+    value: FloatArray
+    q: FloatArray
+    policy: npt.NDArray[Any]
+    lower: FloatArray
+    upper: FloatArray
+    status: Status
+    steps: int
+    trace: dict[str, npt.NDArray[Any]]
+    base: FloatArray
+    adversary: Adversary = field(repr=False)
+
+    @property
+    def error_bound(self) -> float:
+        """max(upper - lower)/2: how far `value` can be from the truth anywhere."""
+        return float(np.max(self.upper - self.lower)) / 2.0
+
+    @property
+    def converged(self) -> bool:
+        """Was the tolerance reached?"""
+        return self.status.code == "converged"
+
+    @cached_property
+    def _response(self) -> Any:
+        return self.adversary.worst_case(self.base)
+
+    @property
+    def worst_case(self) -> Any:
+        """The world that nature makes of it, an MDP with the rewards of the original one."""
+        return self._response.model
+
+    @property
+    def penalty(self) -> FloatArray:
+        """(S, A): discount * weight * D, what nature paid; zero where it pays nothing.
+
+        Added to the rewards of `worst_case`, the nominal problem has `value` as its solution, optimal at `policy`.
+        """
+        penalty: FloatArray = self._response.penalty
+        return penalty
+
+    @property
+    def eta(self) -> FloatArray:
+        """(S, A): the paper's dual variable, NaN where an action is unavailable.
+
+        Where rewards depend on the successor, that of the outcomes r/discount + v.
+        """
+        eta: FloatArray = self._response.eta
+        return eta
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per state, with names; needs pandas."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("pandas must be installed for to_frame(): pip install pandas") from None
+        return pd.DataFrame(self.columns()).set_index("state")
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The table of states: state, action, value, lower, upper."""
+        world = self.adversary.mdp
+        actions = self.policy if self.policy.ndim == 1 else self.policy.argmax(axis=1)
+        return {
+            "state": [world.state_name(s) if world.state_names else s for s in range(len(self.value))],
+            "action": [world.action_name(int(a)) if world.action_names else int(a) for a in actions],
+            "value": self.value.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+        }
+
+    def _fields(self) -> _display.Fields:
+        table = self.columns()
+        shown = [
+            f"{state}: {action} ({value:.6g})"
+            for state, action, value in zip(*(table[key][:6] for key in ("state", "action", "value")), strict=True)
+        ]
+        more = f", ... ({len(self.value):,} states)" if len(self.value) > len(shown) else ""
+        return [
+            ("status", str(self.status)),
+            ("steps", f"{self.steps}"),
+            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, certified to {self.error_bound:.2g}"),
+            ("policy", ", ".join(shown) + more),
+        ]
+
+    def __repr__(self) -> str:
+        return _display.as_text("Solution", self._fields())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html("Solution", self._fields())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Solution):
+            return NotImplemented
+        names = ("value", "q", "policy", "lower", "upper", "base")
+        return (
+            self.status == other.status
+            and self.steps == other.steps
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.status, self.steps, self.value.tobytes()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_response"}
