@@ -33,9 +33,8 @@ class Outcome(NamedTuple):
     problem: Problem
 
 
-def judge_by_mpmath(seed: int, index: int) -> Outcome:
+def judge(problem: Problem) -> Outcome:
     """Value against the dual in 50 digits; the distribution by the definition of D in 50 digits."""
-    problem = random_problem(seed, index)
     answer = rm.worst_case(problem.ambiguity, problem.p, problem.v)
     exact = reference(problem)
     error = abs(float(exact - answer.value))
@@ -45,8 +44,13 @@ def judge_by_mpmath(seed: int, index: int) -> Outcome:
     return _outcome(problem, error, answer.gap, failures)
 
 
+def judge_by_mpmath(seed: int, index: int) -> Outcome:
+    """A random problem, easy or nasty."""
+    return judge(random_problem(seed, index))
+
+
 def judge_by_cvxpy(seed: int, index: int) -> Outcome:
-    """Value against an interior-point method on the primal."""
+    """A random problem in the range of an interior-point method, which solves the primal."""
     problem = moderate_problem(seed, index)
     answer = rm.worst_case(problem.ambiguity, problem.p, problem.v)
     solve = primal.penalized if isinstance(problem.ambiguity, rm.Penalized) else primal.constrained
@@ -77,20 +81,20 @@ def _distribution_failures(problem: Problem, answer: rm.WorstCase, exact: float)
     failures = []
     worth, divergence = certify(problem, answer.distribution)
     level = problem.ambiguity.level
-    # Total variation is not flat at p: there the last bit of the distribution costs the weight times that bit.
     bits = problem.p.size * np.finfo(float).eps
-    slack = bits * level if _pays_for_bits(problem) else 0.0
-    if not abs(worth - exact) <= GAP * problem.scale + slack:
+    if not abs(worth - exact) <= GAP * problem.scale + _price_of_bits(problem, bits):
         failures.append(f"distribution is worth {float(worth)!r}, the best {float(exact)!r}")
     if isinstance(problem.ambiguity, rm.Constrained) and not divergence <= level * (1 + GAP) + bits:
         failures.append(f"distribution must have D <= {level!r}: got {float(divergence)!r}")
     return failures
 
 
-def _pays_for_bits(problem: Problem) -> bool:
+def _price_of_bits(problem: Problem, bits: float) -> float:
+    """What rounding the distribution costs nature: D grows with the square of it, total variation linearly."""
     ambiguity = problem.ambiguity
-    total_variation = isinstance(ambiguity.divergence, rm.TotalVariation)
-    return total_variation and isinstance(ambiguity, rm.Penalized) and np.isfinite(ambiguity.level)
+    if isinstance(ambiguity, rm.Constrained) or ambiguity.level == np.inf:
+        return 0.0
+    return ambiguity.level * (bits if isinstance(ambiguity.divergence, rm.TotalVariation) else bits**2)
 
 
 def _outcome(problem: Problem, error: float, gap: float, failures: list[str]) -> Outcome:

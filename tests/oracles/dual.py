@@ -31,9 +31,7 @@ def power(k: float) -> Conjugate:
             lambda u: mp.expm1(-u), lambda u: mp.exp(-u), lambda t: t * mp.log(t) - t + 1 if t else mpf(1), mp.inf
         )
     if k == 0:
-        return Conjugate(
-            lambda u: -mp.log(u), lambda u: 1 / u, lambda t: -mp.log(t) + t - 1 if t else mp.inf, mpf(1)
-        )
+        return Conjugate(lambda u: -mp.log(u), lambda u: 1 / u, lambda t: -mp.log(t) + t - 1 if t else mp.inf, mpf(1))
 
     def base(u: mpf) -> mpf:
         return max((1 - k) * u if k < 1 else 1 - (k - 1) * u, mpf(0))

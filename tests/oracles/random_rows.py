@@ -51,12 +51,12 @@ class Certificate(NamedTuple):
     divergence: mpf
 
 
-def random_problem(seed: int, index: int, *, long: bool = True) -> Problem:
+def random_problem(seed: int, index: int) -> Problem:
     """Problem `index` of a stream that does not depend on how it is cut; the index walks through all divergences."""
     rng = np.random.default_rng([seed, index])
     divergence = DIVERGENCES[index % len(DIVERGENCES)]
     mode = MODES[index // len(DIVERGENCES) % 2]
-    p = _probabilities(rng, _length(rng, long=long))
+    p = _probabilities(rng, _length(rng))
     v = _outcomes(rng, p)
     if p.size > 100 and mode is rm.Constrained:  # the referee merges ties, so a few outcomes keep it quick
         v = rng.choice(v[:20], size=p.size)
@@ -78,13 +78,13 @@ def moderate_problem(seed: int, index: int) -> Problem:
     return Problem(mode(divergence, level), p / p.sum(), rng.permutation(v))
 
 
-def _length(rng: np.random.Generator, *, long: bool) -> int:
+def _length(rng: np.random.Generator) -> int:
     draw = rng.uniform()
     if draw < 0.05:
         return 1
     if draw < 0.75:
         return int(rng.integers(2, 7))
-    return int(rng.integers(1000, 3001)) if long and draw > 0.998 else int(rng.integers(7, 25))
+    return int(rng.integers(1000, 3001)) if draw > 0.998 else int(rng.integers(7, 25))
 
 
 def _probabilities(rng: np.random.Generator, n: int) -> npt.NDArray[np.float64]:

@@ -222,7 +222,7 @@ def chain_sweeps(indptr, indices, data, cost, discount, can_end, v, w, target, l
         if sweeps == 0:
             first = span
         sweeps += 1
-    shift = 0.5 * (low + high) * discount / (1.0 - discount)
+    shift = 0.0 if can_end else 0.5 * (low + high) * discount / (1.0 - discount)
     for s in range(n):
         v[s] += shift
     return sweeps, first, span

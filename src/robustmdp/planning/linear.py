@@ -149,9 +149,8 @@ def bicgstab(
 
 
 def _centred(chain: Chain, v: FloatArray, product: Callable[[FloatArray], FloatArray], can_end: bool) -> FloatArray:
-    """The middle of the bounds v + [min, max](residual)/(1 - discount)."""
-    residual = chain.cost - product(v)
-    low, high = float(residual.min()), float(residual.max())
+    """The middle of the bounds v + [min, max](residual)/(1 - discount); v itself where the end's value is fixed."""
     if can_end:
-        low, high = min(low, 0.0), max(high, 0.0)
-    return v + 0.5 * (low + high) / (1.0 - chain.discount)
+        return v
+    residual = chain.cost - product(v)
+    return v + 0.5 * (float(residual.min()) + float(residual.max())) / (1.0 - chain.discount)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,29 +46,31 @@ class PolicyIteration:
 
     max_steps: int = 1000
 
+    fixed_steps: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         _checks.positive_integer("max_steps", self.max_steps)
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """Yield the sweep at each new iterate."""
         work = _Work(bellman, policy, tol)
-        progress = work.sweep(self._start(bellman, policy, tol))
-        skip, idle, penalty = 0, 0, 1
+        best = progress = work.sweep(self._start(bellman, policy, tol))
+        wait, next_wait, idle, patience = 0, 1, 0, _PATIENCE
         while True:
             yield progress
-            proposal = None
-            if skip > 0:
-                skip -= 1
-            else:
-                proposal = work.joint(progress)
-                if proposal.error_bound > _SHRINKS * progress.error_bound:
-                    skip, penalty = penalty, 2 * penalty
-                    better = proposal.error_bound < progress.error_bound
-                    progress, proposal = (proposal, None) if better else (progress, None)
-            if proposal is None:
-                proposal = work.nested(progress) if idle < _PATIENCE else work.sweeps(progress)
-            idle = 0 if proposal.error_bound < progress.error_bound or idle >= _PATIENCE else idle + 1
-            progress = proposal
+            before = progress
+            wait -= 1
+            if wait < 0:
+                progress = work.joint(before)
+                if progress.error_bound > _SHRINKS * before.error_bound:
+                    wait, next_wait = next_wait, 2 * next_wait
+            if wait >= 0:
+                base = min(before, progress, key=lambda one: one.error_bound)
+                progress = work.nested(base) if idle < patience else work.sweeps(best, 10 * patience)
+            if idle >= patience:
+                idle, patience = 0, 2 * patience  # longer and longer, so that sweeps alone would end it
+            idle = 0 if progress.error_bound < best.error_bound else idle + 1
+            best = min(best, progress, key=lambda one: one.error_bound)
 
     def reached(self, progress: Progress, target: float) -> bool:
         """Are the certified bounds close enough?"""
@@ -147,9 +150,9 @@ class _Work:
                 break
         return inner.centred()
 
-    def sweeps(self, progress: Progress) -> Progress:
+    def sweeps(self, progress: Progress, count: int) -> Progress:
         """Plain sweeps, which always contract."""
-        for _ in range(20):
+        for _ in range(count):
             progress = self.sweep(progress.centred())
         return progress
 

@@ -61,7 +61,9 @@ class Progress:
         return 0.5 * (self.high - self.low) * self.discount / (1.0 - self.discount)
 
     def centred(self) -> FloatArray:
-        """The middle of the bounds: a sweep and the usual span correction."""
+        """A sweep and the usual span correction; none where the end's value is fixed, for a shift would unsettle it."""
+        if self.can_end:
+            return self.swept
         return self.swept + 0.5 * (self.low + self.high) * self.discount / (1.0 - self.discount)
 
 
@@ -69,6 +71,7 @@ class Solver(Protocol):
     """A solver is a frozen record of settings; `iterate` yields progress for ever, one item per step."""
 
     max_steps: int
+    fixed_steps: bool  # are all steps taken, whatever they reach?
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]: ...
 
@@ -111,11 +114,11 @@ def _loop(
             trace.append(step)
             target = tol * max(1.0, float(np.abs(progress.swept).max()))
             # Half of the target is left for what certification adds: rounding and the duality gap.
-            if solver.reached(progress, 0.5 * target):
+            if not solver.fixed_steps and solver.reached(progress, 0.5 * target):
                 return progress, "converged"
             if callback is not None and callback(step) is True:
                 return progress, "interrupted"
-            if stall.seen(progress):
+            if not solver.fixed_steps and stall.seen(progress):
                 return progress, "stalled"
             if len(trace) >= solver.max_steps:
                 return progress, "step_limit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class ValueIteration:
 
     stopping: str = "span"
     max_steps: int = 1_000_000
+
+    fixed_steps: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.stopping not in ("span", "residual"):

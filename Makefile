@@ -1,0 +1,33 @@
+# Two commands do everything: `make demo` and `make test`. Both create .venv themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench verify docs clean
+
+$(VENV)/.%: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[$*]' --constraint constraints.txt
+	touch $@
+
+demo: $(VENV)/.gymnasium
+	$(BIN)/python examples/frozen_lake.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests src docs
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m jit_off tests
+
+lint: $(VENV)/.lint $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+verify: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,103 @@
+"""From words to objects: problems, divergences, solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robustmdp import _checks
+
+if TYPE_CHECKING:
+    from robustmdp.ambiguity import Ambiguity
+    from robustmdp.divergences import FDivergence
+    from robustmdp.models import MDP
+
+_DIVERGENCES = {
+    "chi2": "ChiSquare",
+    "kl": "KL",
+    "tv": "TotalVariation",
+    "burg": "Burg",
+    "hellinger": "Hellinger",
+    "js": "JensenShannon",
+}
+_SEED = 0
+
+
+def parse_divergence(word: str) -> FDivergence:
+    """A short name, or cr:K for Cressie-Read."""
+    import robustmdp as rm
+
+    name, _, parameter = word.lower().partition(":")
+    if name == "cr":
+        return rm.CressieRead(_number("the k of cr:K", parameter))
+    if name not in _DIVERGENCES:
+        _checks.nearest("divergence", word, [*_DIVERGENCES, "cr:K"])
+    divergence: FDivergence = getattr(rm, _DIVERGENCES[name])()
+    return divergence
+
+
+def parse_ambiguity(divergence: str, weight: float | None, radius: float | None) -> Ambiguity:
+    """At most one of a weight and a radius."""
+    import robustmdp as rm
+
+    _checks.must(weight is None or radius is None, "give --weight or --radius, not both")
+    chosen = parse_divergence(divergence)
+    if weight is not None:
+        return rm.Penalized(chosen, weight)
+    return rm.Nominal() if radius is None else rm.Constrained(chosen, radius)
+
+
+def parse_problem(word: str, discount: float | None) -> MDP:
+    """A ready-made world, one with sizes, or a Gymnasium id."""
+    from robustmdp import MDP, problems
+
+    name, _, detail = word.partition(":")
+    if name == "gym":
+        _checks.must(bool(detail), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
+        return MDP.from_gymnasium(detail, 0.95 if discount is None else discount)
+    plain: dict[str, Callable[..., MDP]] = {
+        "chain": problems.chain,
+        "river-swim": problems.river_swim,
+        "machine-replacement": problems.machine_replacement,
+        "inventory": problems.inventory,
+    }
+    options = {} if discount is None else {"discount": discount}
+    if name in plain:
+        _checks.must(not detail, f"problem {name} takes no sizes: got {word!r}")
+        return plain[name](**options)
+    if name == "garnet":
+        states, actions, successors = _sizes(word, detail, "garnet:1000x5x10", 3)
+        return problems.garnet(states, actions, successors, 0.95 if discount is None else discount, _SEED)
+    if name == "grid":
+        (size,) = _sizes(word, detail, "grid:50", 1)
+        return problems.grid_world(size, **options)
+    _checks.nearest("problem", word, [*plain, "garnet:SxAxK", "grid:N", "gym:ID"])
+
+
+def parse_solver(word: str, known: Sequence[str]) -> Any:
+    """None for the fastest exact one."""
+    import robustmdp as rm
+
+    if word not in known:
+        _checks.nearest("solver", word, known)
+    makers = {
+        "value-iteration": rm.ValueIteration,
+        "policy-iteration": rm.PolicyIteration,
+        "dual-ascent": rm.DualAscent,
+    }
+    return makers[word]() if word in makers else None
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        _checks.fail(f"{name} must be a number: got {word!r}")
+
+
+def _sizes(word: str, detail: str, example: str, count: int) -> list[int]:
+    parts = detail.split("x")
+    _checks.must(
+        len(parts) == count and all(part.isdigit() for part in parts), f"write the sizes as in {example}: got {word!r}"
+    )
+    return [int(part) for part in parts]
