@@ -11,7 +11,7 @@ $(VENV)/.%: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/.gymnasium
-	$(BIN)/python examples/frozen_lake.py
+	$(BIN)/python examples/machine.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests src docs

@@ -68,7 +68,7 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
     """(inf of E_P x over D <= rho, the tilt theta = 1/weight); `theta` is where to start, NaN if unknown.
 
     D(theta) = -theta mean - log E exp(-theta x) is increasing with D' = theta Var; Newton on its square root, which is
-    linear for small theta, inside a bracket. If `prepared`, e holds the exponentials of the start already. An infinite
+    linear for small theta, inside a bracket; it ends where D <= rho. If `prepared`, e holds the exponentials of the start already. An infinite
     `closeness` asks for the value alone, which may then be the maximum that Newton predicts rather than a bound.
     """
     lowest = lowest_outcome(x, o, n)
@@ -82,7 +82,7 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
         theta = min(math.sqrt(2.0 * rho / variance), 1e3 / largest) if variance > 0.0 else 1.0 / largest
         prepared = False
     low, high = 0.0, math.inf
-    value = lowest
+    value, miss, slope = lowest, 0.0, 0.0
     for _ in range(_PASSES):
         if not prepared:
             tilt_arguments(x, o, n, lowest, theta, e)
@@ -98,7 +98,7 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
         scale = 2.0 * theta * theta * slope
         if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale:
             return value + miss * miss / scale if scale > 0.0 else value, theta
-        if miss * miss <= 1e-17 * largest * scale and abs(miss) <= closeness * largest * theta:
+        if miss * miss <= 1e-17 * largest * scale and abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho))):
             break
         if miss < 0.0:
             low = theta
@@ -114,4 +114,6 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
         if proposal == theta or theta > _LARGEST_TILT / largest:
             break
         theta = proposal
+    if closeness < math.inf and miss > 0.0 and slope > 0.0:
+        theta -= min(2.0 * miss / slope, 0.5 * theta)  # a little back, into the ball
     return value, theta

@@ -10,7 +10,7 @@ from robustmdp.ambiguity._moments import lowest_and_mass, mean, mean_and_varianc
 from robustmdp.ambiguity._rows import CONSTRAINED, PENALIZED, is_minimum, is_nominal
 from robustmdp.divergences.kernels import CRESSIE_READ, OWN, TOTAL_VARIATION, generator
 
-_CLOSE = 1e-13
+_CLOSE = 1e-12
 
 _chi_square_penalized = _chi_square.penalized
 _chi_square_constrained = _chi_square.constrained

@@ -197,7 +197,7 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
     if not (0.0 < theta < _LARGEST_TILT / largest):
         theta = min(math.sqrt(2.0 * rho / max(variance, 1e-12 * largest * largest)), 1e3 / largest)
     low, high, root_low, root_high = 0.0, math.inf, 0.0, math.inf
-    value, eta = lowest, lowest
+    value, eta, miss, slope = lowest, lowest, 0.0, 0.0
     for step in range(_STEPS):
         divergence, shift, at_edge = respond(
             kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b
@@ -212,7 +212,7 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
         if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale:
             return value + (miss * miss / scale if scale > 0.0 else 0.0), theta, eta
         gained = miss * miss <= 1e-17 * largest * scale
-        if (gained and abs(miss) <= closeness * largest * theta) or abs(miss) <= 1e-15 * rho:
+        if (gained and abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho)))) or abs(miss) <= 1e-15 * rho:
             break
         root = math.sqrt(divergence)
         if miss < 0.0:
@@ -229,4 +229,6 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
         if theta > _LARGEST_TILT / largest or (high < math.inf and high - low <= 2.3e-16 * high):
             break
         theta = proposal
+    if closeness < math.inf and miss > 0.0 and 0.0 < slope < math.inf:
+        theta -= min(2.0 * miss / slope, 0.5 * theta)  # a little back, into the ball
     return value, theta, eta

@@ -1,0 +1,1 @@
+"""Side by side with peers: ratios within one run, never absolute times."""
