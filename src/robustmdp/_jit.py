@@ -99,13 +99,13 @@ def respecialise(entry: Any, replaced: dict[Any, Any]) -> Any:
     def visit(function: Any) -> Any:
         if function in done:
             return done[function]
+        done[function] = function  # names also hold attributes, through which a function may seem to call itself
         plain = getattr(function, "py_func", function)
         changed = {}
         for name in plain.__code__.co_names:
             callee = plain.__globals__.get(name)
             if _is_kernel(callee) and visit(callee) is not callee:
                 changed[name] = done[callee]
-        done[function] = function
         if changed:
             copy = types.FunctionType(plain.__code__, {**plain.__globals__, **changed}, plain.__name__)
             copy.__module__, copy.__qualname__ = plain.__module__, plain.__qualname__

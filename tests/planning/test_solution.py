@@ -69,9 +69,9 @@ def test_solutions_are_shown() -> None:
 
 
 def test_names_cannot_inject_markup() -> None:
-    mdp = rm.MDP.from_arrays([[[1.0]]], [1.0], 0.5, state_names=["<b>"], action_names=["a&b"])
-    assert "<b>" not in mdp._repr_html_().replace("<b></b>", "")
-    assert "&lt;b&gt;" in rm.solve(mdp, rm.Nominal())._repr_html_()
+    mdp = rm.MDP.from_arrays([[[1.0]]], [1.0], 0.5, state_names=["<i>"], action_names=["a&b"])
+    assert "<i>" not in mdp._repr_html_()
+    assert "&lt;i&gt;" in rm.solve(mdp, rm.Nominal())._repr_html_()
 
 
 def test_to_frame() -> None:

@@ -1,4 +1,4 @@
-"""A branch-free exp(y) - 1 that LLVM turns into vector code; the C library's costs five times as much."""
+"""Branch-free exponentials that LLVM turns into vector code; the C library's cost five times as much."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LIMIT = 700.0
 
 
 @inlined
-def expm1(y):
-    """exp(y) - 1 to 2e-16 relative to max(|y|, exp(y)), y cut to [-700, 700]."""
+def reduced(y):
+    """(2^n, exp(r) - 1) with exp(y) = 2^n exp(r), y cut to [-700, 700]."""
     y = y if y > -_LIMIT else -_LIMIT
     y = y if y < _LIMIT else _LIMIT
     shifted = y * _INVERSE_LOG2 + _ROUND
@@ -35,9 +35,22 @@ def expm1(y):
     q = q * r + 1.0 / 24.0
     q = q * r + 1.0 / 6.0
     q = q * r + 0.5
-    q = r + r * r * q
     power = np.int64((np.float64(shifted).view(np.int64) + _BIAS) << _MANTISSA).view(np.float64)
+    return power, r + r * r * q
+
+
+@inlined
+def expm1(y):
+    """exp(y) - 1, exact where it is small."""
+    power, q = reduced(y)
     return power * q + (power - 1.0)
+
+
+@inlined
+def exp(y):
+    """exp(y), exact where it is small."""
+    power, q = reduced(y)
+    return power + power * q
 
 
 @kernel
@@ -45,6 +58,13 @@ def expm1_all(x, n):
     """x[:n] = exp(x[:n]) - 1, in place."""
     for j in range(n):
         x[j] = expm1(x[j])
+
+
+@kernel
+def exp_all(x, n):
+    """x[:n] = exp(x[:n]), in place."""
+    for j in range(n):
+        x[j] = exp(x[j])
 
 
 @inlined

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from robustmdp._jit import inlined, kernel
-from robustmdp.ambiguity._exponential import expm1, log1p
+from robustmdp.ambiguity._exponential import exp, expm1, log1p
 from robustmdp.ambiguity._moments import lowest_and_mass, lowest_outcome, mean_and_variance, spread
 
 _PASSES = 200
 _LARGEST_TILT = 1e25
-_PREDICTABLE = 1e-11  # a gain below this share of the spread is predicted to rounding
+_PREDICTABLE = 1e-12  # a gain below this share of the spread is predicted to rounding,
+_SHORT = 1e-3  # by a step that changes the tilt by no more than this share
+_GENTLE = 0.05
 
 
 @inlined
@@ -20,7 +22,12 @@ def penalized(p, a, x, o, n, w):
     total = 0.0
     for j in range(n):
         total += p[a + j] * expm1((lowest - x[o + j]) / w)
-    return lowest - w * math.log1p(total)
+    if total > -0.5:
+        return lowest - w * math.log1p(total)
+    total = 0.0  # the minimum is rare: 1 + total would cancel
+    for j in range(n):
+        total += p[a + j] * exp((lowest - x[o + j]) / w)
+    return lowest - w * math.log(total)
 
 
 @inlined
@@ -29,7 +36,7 @@ def log_mean_exp(p, a, e, o, n, centre, w):
     total = 0.0
     for j in range(n):
         total += p[a + j] * e[o + j]
-    if -0.999 < total < 1e3:
+    if -0.5 < total < 1e3:
         return centre - w * log1p(total)
     return math.nan
 
@@ -42,25 +49,29 @@ def tilt_arguments(x, o, n, lowest, theta, e):
 
 
 @inlined
-def tilted_moments(p, a, x, e, o, n, lowest):
-    """log E exp(-theta (x-min)), and mean and variance of x - min under that tilt; e = exp(-theta (x-min)) - 1."""
+def tilted_moments(p, a, x, e, o, n, lowest, gentle):
+    """log E exp(-theta (x-min)), and mean and variance of x - min under that tilt.
+
+    `e` holds exp(-theta (x-min)), less 1 if the tilt is `gentle`: each is exact where the other cancels.
+    """
     zeroth = 0.0
     first = 0.0
     second = 0.0
     for j in range(n):
         d = x[o + j] - lowest
-        q = p[a + j] * (1.0 + e[o + j]) * d
+        q = p[a + j] * (1.0 + e[o + j] if gentle else e[o + j]) * d
         zeroth += p[a + j] * e[o + j]
         first += q
         second += q * d
-    average = first / (1.0 + zeroth)
-    return log1p(zeroth), average, max(second / (1.0 + zeroth) - average * average, 0.0)
+    log_total = log1p(zeroth) if gentle else math.log(zeroth)
+    average = first / (1.0 + zeroth if gentle else zeroth)
+    return log_total, average, max(second / (1.0 + zeroth if gentle else zeroth) - average * average, 0.0)
 
 
 @inlined
-def is_tilt(theta, largest):
-    """Is this remembered tilt one to start from?"""
-    return 0.0 < theta < _LARGEST_TILT / largest
+def is_gentle(theta, largest):
+    """Are all exponentials close to 1?"""
+    return theta * largest < _GENTLE
 
 
 @kernel
@@ -68,36 +79,39 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
     """(inf of E_P x over D <= rho, the tilt theta = 1/weight); `theta` is where to start, NaN if unknown.
 
     D(theta) = -theta mean - log E exp(-theta x) is increasing with D' = theta Var; Newton on its square root, which is
-    linear for small theta, inside a bracket; it ends where D <= rho. If `prepared`, e holds the exponentials of the start already. An infinite
-    `closeness` asks for the value alone, which may then be the maximum that Newton predicts rather than a bound.
+    linear for small theta, inside a bracket; it ends where D <= rho. If `prepared`, e holds the exponentials of the start
+    already. An infinite `closeness` asks for the value alone, which may then be the maximum that Newton predicts rather
+    than a bound.
     """
     lowest = lowest_outcome(x, o, n)
     largest = spread(x, o, n, lowest)
     if largest == 0.0:
         return lowest, math.inf
-    if not is_tilt(theta, largest):
+    least = math.sqrt(8.0 * rho) / largest  # because Var <= spread^2/4
+    if not (least <= theta < _LARGEST_TILT / largest):
         if lowest_and_mass(p, a, x, o, n)[1] >= math.exp(-rho):
             return lowest, math.inf
         variance = mean_and_variance(p, a, x, o, n)[1]
-        theta = min(math.sqrt(2.0 * rho / variance), 1e3 / largest) if variance > 0.0 else 1.0 / largest
+        theta = max(min(math.sqrt(2.0 * rho / max(variance, 1e-300)), 1e3 / largest), least)
         prepared = False
     low, high = 0.0, math.inf
     value, miss, slope = lowest, 0.0, 0.0
     for _ in range(_PASSES):
-        if not prepared:
+        gentle = is_gentle(theta, largest)
+        if gentle or not prepared:
             tilt_arguments(x, o, n, lowest, theta, e)
             for j in range(n):
-                e[o + j] = expm1(e[o + j])
+                e[o + j] = expm1(e[o + j]) if gentle else exp(e[o + j])
         prepared = False
-        log_total, average, variance = tilted_moments(p, a, x, e, o, n, lowest)
+        log_total, average, variance = tilted_moments(p, a, x, e, o, n, lowest, gentle)
         divergence = max(-theta * average - log_total, 0.0)
         value = max(lowest - (log_total + rho) / theta, lowest)
         miss = divergence - rho
-        # The dual is concave in the weight: this is what one more Newton step would still gain.
+        # The dual is concave in the weight: miss^2/scale is what one more Newton step would still gain.
         slope = theta * variance
         scale = 2.0 * theta * theta * slope
-        if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale:
-            return value + miss * miss / scale if scale > 0.0 else value, theta
+        if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale and abs(miss) <= _SHORT * theta * slope:
+            return value + miss * miss / scale, theta
         if miss * miss <= 1e-17 * largest * scale and abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho))):
             break
         if miss < 0.0:

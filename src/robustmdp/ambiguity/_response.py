@@ -8,7 +8,8 @@ from robustmdp._jit import kernel
 from robustmdp.ambiguity import _chi_square, _kl, _smooth, _total_variation
 from robustmdp.ambiguity._moments import lowest_and_mass, mean, mean_and_variance, spread
 from robustmdp.ambiguity._rows import CONSTRAINED, PENALIZED, is_minimum, is_nominal
-from robustmdp.divergences.kernels import CRESSIE_READ, OWN, TOTAL_VARIATION, generator
+from robustmdp.ambiguity._smooth import divergence
+from robustmdp.divergences.kernels import CRESSIE_READ, OWN, TOTAL_VARIATION
 
 _CLOSE = 1e-12
 
@@ -90,31 +91,28 @@ def total_variation(mode, level, p, a, x, o, n, mass, out, b):
 
 
 @kernel
-def smooth(spec, level, p, a, x, o, n, mass, out, b):
+def smooth(spec, level, p, a, x, o, n, mass, spare, out, b):
     """(dual value, eta, weight, D)."""
     mode, kind, k, edge = spec
     if mode == PENALIZED:
         value, eta = _smooth_penalized(kind, k, edge, p, a, x, o, n, level)
-        theta = 1.0 / level
+        low = high = 1.0 / level
     else:
-        value, theta, eta = _smooth_constrained(kind, k, edge, p, a, x, o, n, level, math.nan, _CLOSE, out, b)
+        value, low, high, eta = _smooth_constrained(kind, k, edge, p, a, x, o, n, level, math.nan, _CLOSE, out, b)
     largest = spread(x, o, n, 0.0)
-    if theta * largest < 1e280 and largest > 0.0:
-        average = mean_and_variance(p, a, x, o, n)[0]
-        cost, _, _ = _smooth_respond(kind, k, edge, p, a, x, o, n, 0.0, largest, average, mass, theta, out, b)
-    else:
+    if not (0.0 < low * largest < 1e280):
         keep_minimisers(p, a, x, o, n, mass, out, b)
-        cost = 0.0
-    return value, eta, 1.0 / theta, cost
-
-
-@kernel
-def divergence(kind, k, p, a, n, out, b):
-    """D_f(out || p)."""
-    total = 0.0
-    for j in range(n):
-        total += p[a + j] * generator(kind, k, out[b + j] / p[a + j])
-    return total
+        return value, eta, 1.0 / low, 0.0
+    average = mean_and_variance(p, a, x, o, n)[0]
+    cost, _, _ = _smooth_respond(kind, k, edge, p, a, x, o, n, 0.0, largest, average, mass, low, out, b)
+    if low < high:  # D jumps over the radius: a mixture of both sides attains it
+        more, _, _ = _smooth_respond(kind, k, edge, p, a, x, o, n, 0.0, largest, average, mass, high, spare, o)
+        share = min(max((level - cost) / (more - cost), 0.0), 1.0) if more > cost else 0.0
+        for j in range(n):
+            out[b + j] = (1.0 - share) * out[b + j] + share * spare[o + j]
+        cost = (1.0 - share) * cost + share * more
+    weight = 1.0 / low if low * largest < 1e24 else 0.0  # beyond, the multipliers are those of the vertex
+    return value, eta, weight, cost
 
 
 @kernel
@@ -142,7 +140,7 @@ def respond_row(spec, level, p, a, x, o, n, spare, out, b):
     elif kind == TOTAL_VARIATION:
         value, eta, weight = total_variation(mode, level, p, a, x, o, n, mass, out, b)
     else:
-        value, eta, weight, cost = smooth(spec, level, p, a, x, o, n, mass, out, b)
+        value, eta, weight, cost = smooth(spec, level, p, a, x, o, n, mass, spare, out, b)
     total = 0.0
     for j in range(n):
         total += out[b + j]

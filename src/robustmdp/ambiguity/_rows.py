@@ -11,7 +11,7 @@ import math
 
 from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity import _chi_square, _kl, _smooth, _total_variation
-from robustmdp.ambiguity._exponential import expm1_all
+from robustmdp.ambiguity._exponential import exp_all, expm1_all
 from robustmdp.ambiguity._kl import tilt_arguments
 from robustmdp.ambiguity._moments import lowest_outcome, mean
 from robustmdp.divergences.kernels import CRESSIE_READ, TOTAL_VARIATION
@@ -106,7 +106,7 @@ def kl_constrained_rows(mode, p, starts, x, offsets, count, levels, memory, valu
         o = offsets[i]
         n = offsets[i + 1] - o
         tilt_arguments(x, o, n, lowest_outcome(x, o, n), memory[i], scratch)
-    expm1_all(scratch, offsets[count])
+    exp_all(scratch, offsets[count])
     for i in range(count):
         a, o, level = starts[i], offsets[i], levels[i]
         n = offsets[i + 1] - o
@@ -142,7 +142,7 @@ def smooth_rows(spec, p, starts, x, offsets, count, levels, memory, values, scra
         elif mode == PENALIZED:
             values[i], memory[i] = _smooth_penalized(kind, k, edge, p, a, x, o, n, level)
         else:
-            values[i], memory[i], _ = _smooth_constrained(
+            values[i], memory[i], _, _ = _smooth_constrained(
                 kind, k, edge, p, a, x, o, n, level, memory[i], math.inf, scratch, o
             )
 

@@ -16,7 +16,9 @@ from robustmdp.divergences.kernels import CRESSIE_READ, JENSEN_SHANNON, OWN, con
 _STEPS = 200
 _LARGEST_TILT = 1e25
 _HUGE = 1e280
-_PREDICTABLE = 1e-11  # a gain below this share of the spread is predicted to rounding
+_PREDICTABLE = 1e-12  # a gain below this share of the spread is predicted to rounding,
+_SHORT = 1e-3  # by a step that changes the tilt by no more than this share
+_LEAST_SHIFT = 1e-290
 _EDGE_OF_OWN = 1e-15  # a user's f*' is never asked at the edge itself, where it may divide by zero
 _ROUNDED = 1e-6  # a mass further from 1 than this is a jump of f*', not rounding
 
@@ -51,7 +53,7 @@ def shift_bounds(kind, k, edge, at_edge, largest, mean, mass):
     if kind != OWN:
         low = edge - mean  # f*' is convex wherever the edge is finite (Jensen)
     if kind == CRESSIE_READ:
-        low = max(low, math.exp((1.0 - k) * math.log(mass)) / (1.0 - k))
+        low = max(low, math.exp((1.0 - k) * math.log(mass)) / (1.0 - k), _LEAST_SHIFT)
     elif kind == JENSEN_SHANNON:
         low = max(low, math.log1p(mass))
     else:
@@ -109,7 +111,7 @@ def penalized(kind, k, edge, p, a, x, o, n, w):
 
 @kernel
 def fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, share, out, b):
-    """out += share p f*'; returns the share of E f*' and of D, from Fenchel's equality f(t) = t y - f*(y) if need be."""
+    """out += share p f*'; returns the share of E f*' and, for a user's f, of D from Fenchel's equality f(t) = t y - f*(y)."""
     total = 0.0
     cost = 0.0
     for j in range(n):
@@ -119,9 +121,16 @@ def fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, share
         out[b + j] += share * p[a + j] * t
         if kind == OWN:
             cost += p[a + j] * (t * ((edge if at_edge else 0.0) - u) - conjugate(kind, k, edge, at_edge, u))
-        else:
-            cost += p[a + j] * generator(kind, k, t)
     return share * total, share * cost
+
+
+@kernel
+def divergence(kind, k, p, a, n, out, b):
+    """D_f(out || p)."""
+    total = 0.0
+    for j in range(n):
+        total += p[a + j] * generator(kind, k, out[b + j] / p[a + j])
+    return total
 
 
 @kernel
@@ -152,6 +161,8 @@ def respond(kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, ou
         cost += more
     for j in range(n):
         out[b + j] /= total
+    if kind != OWN:
+        cost = divergence(kind, k, p, a, n, out, b)
     return max(cost, 0.0), shift, at_edge
 
 
@@ -182,39 +193,40 @@ def largest_divergence(kind, k, mass):
 
 @kernel
 def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
-    """(inf of E_P x over D <= rho, theta = 1/weight, eta); `out` is scratch and ends as the worst case at theta.
+    """(inf of E_P x over D <= rho, low, high, eta): the weight is 1/low; `out` is scratch.
 
     Newton on sqrt D(theta) = sqrt rho inside a bracket; the square root is linear for small theta. The dual value is
     exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well. If that is
-    infinite only the value is wanted, which may then be the maximum that Newton predicts rather than a bound.
+    infinite only the value is wanted, which may then be the maximum that Newton predicts rather than a bound. Where f* has
+    a kink D jumps: then low < high are neighbours on both sides of the radius, otherwise they are equal.
     """
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     largest = spread(x, o, n, lowest)
     if largest == 0.0 or rho >= largest_divergence(kind, k, mass):
-        return lowest, math.inf, lowest
+        return lowest, math.inf, math.inf, lowest
     mean, variance = mean_and_variance(p, a, x, o, n)
     mean -= lowest
-    if not (0.0 < theta < _LARGEST_TILT / largest):
+    if not (1e-3 * math.sqrt(rho) < theta * largest < _LARGEST_TILT):
         theta = min(math.sqrt(2.0 * rho / max(variance, 1e-12 * largest * largest)), 1e3 / largest)
     low, high, root_low, root_high = 0.0, math.inf, 0.0, math.inf
     value, eta, miss, slope = lowest, lowest, 0.0, 0.0
     for step in range(_STEPS):
-        divergence, shift, at_edge = respond(
-            kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b
-        )
+        cost, shift, at_edge = respond(kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b)
         bound = dual(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
-        if lowest + (bound - rho) / theta >= value or step == 0:
-            value = max(lowest + (bound - rho) / theta, lowest)
-            eta = lowest + ((edge if at_edge else 0.0) - shift) / theta
+        value = max(lowest + (bound - rho) / theta, value, lowest)
+        eta = lowest + ((edge if at_edge else 0.0) - shift) / theta
         slope = curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
-        miss = divergence - rho
+        miss = cost - rho
         scale = 2.0 * theta * theta * slope
-        if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale:
-            return value + (miss * miss / scale if scale > 0.0 else 0.0), theta, eta
+        short = miss * miss <= _PREDICTABLE * largest * scale and abs(miss) <= _SHORT * theta * slope
+        if closeness == math.inf and short:
+            return max(value, lowest + (bound - rho) / theta + miss * miss / scale), theta, theta, eta
         gained = miss * miss <= 1e-17 * largest * scale
-        if (gained and abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho)))) or abs(miss) <= 1e-15 * rho:
-            break
-        root = math.sqrt(divergence)
+        close = abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho)))
+        if (gained and close) or abs(miss) <= 1e-15 * rho:
+            back = min(2.0 * miss / slope, 0.5 * theta) if miss > 0.0 and slope > 0.0 else 0.0  # into the ball
+            return value, theta - back, theta - back, eta
+        root = math.sqrt(cost)
         if miss < 0.0:
             low, root_low = theta, root
         else:
@@ -226,9 +238,9 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
             proposal = low + (math.sqrt(rho) - root_low) / (root_high - root_low) * (high - low)
         if not (low < proposal < high) or proposal > 32.0 * theta or step > 60:
             proposal = 16.0 * theta if high == math.inf else math.sqrt(max(low, high * 1e-8) * high)
-        if theta > _LARGEST_TILT / largest or (high < math.inf and high - low <= 2.3e-16 * high):
+        if theta > _LARGEST_TILT / largest:
+            return max(value, lowest), theta, theta, lowest
+        if high < math.inf and (high - low <= 2.3e-16 * high or proposal <= low or proposal >= high):
             break
         theta = proposal
-    if closeness < math.inf and miss > 0.0 and 0.0 < slope < math.inf:
-        theta -= min(2.0 * miss / slope, 0.5 * theta)  # a little back, into the ball
-    return value, theta, eta
+    return value, low if low > 0.0 else theta, high if high < math.inf else theta, eta

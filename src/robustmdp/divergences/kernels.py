@@ -16,6 +16,7 @@ CRESSIE_READ, JENSEN_SHANNON, TOTAL_VARIATION, OWN = 0, 1, 2, 3
 
 _SERIES_RADIUS = 0.1
 _LOG2 = math.log(2.0)
+_LARGEST_EXPONENT = 690.0
 
 
 @kernel
@@ -36,6 +37,8 @@ def tilt(kind, k, edge, at_edge, u):
     if kind == CRESSIE_READ:
         return _tilt_cressie_read(k, at_edge, u)
     if kind == JENSEN_SHANNON:
+        if u > _LARGEST_EXPONENT:
+            return 0.0, 0.0
         e = math.expm1(u) if at_edge else 1.0 + 2.0 * math.expm1(u)
         if e <= 0.0:
             return math.inf, math.inf
@@ -72,7 +75,8 @@ def _log_tilt(k, at_edge, u):
 
 @kernel
 def _exp(z):
-    return math.exp(z) if z < 709.0 else math.inf
+    """exp(z), large but finite beyond the range, so that a product with zero stays zero."""
+    return math.exp(min(z, _LARGEST_EXPONENT))
 
 
 @kernel

@@ -176,15 +176,22 @@ def _slope_at_one(divergence: Divergence) -> float:
 def _check_assumption(divergence: Divergence) -> None:
     """Assumption 2.1 on samples around f'(1), each violation in one sentence."""
     at = divergence.slope_at_one
-    top = at - _call(divergence._conjugate, at)
     name = f"divergence {divergence.name!r}"
+    reach = 1e-6 * max(1.0, abs(at))
+    below, above = (_call(divergence._derivative, s) for s in (at - reach, min(at + reach, divergence.slope_at_infinity)))
+    _checks.must(
+        abs(at) < 1e6 and below <= 1.0 + _ROUNDING and above >= 1.0 - _ROUNDING,
+        f"{name} must have an s with f*'(s) = 1, which is f'(1) (Assumption 2.1): f*' goes from {below:.6g} to {above:.6g} "
+        f"around s = {at:.6g}",
+    )
+    top = at - _call(divergence._conjugate, at)
     _checks.must(
         abs(top) <= _ROUNDING * max(1.0, abs(at)),
         f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} at s = {at:.6g}; "
         f"add that number to f*",
     )
-    reach = np.concatenate([-np.geomspace(1e2, 1e-4, 60), np.geomspace(1e-4, 1e2, 60)]) + at
-    samples = reach[reach < divergence.slope_at_infinity]
+    around = np.concatenate([-np.geomspace(1e2, 1e-4, 60), np.geomspace(1e-4, 1e2, 60)]) + at
+    samples = around[around < divergence.slope_at_infinity]
     slopes = divergence.conjugate_derivative(samples)
     known = np.isfinite(slopes)
     samples, slopes = samples[known], slopes[known]

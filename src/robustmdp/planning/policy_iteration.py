@@ -21,6 +21,7 @@ FloatArray = npt.NDArray[np.float64]
 _SHRINKS = 0.7  # a joint step is kept if the bound falls to this share of what it was
 _NOMINAL_ACCURACY = 1e-3  # of the values: the nominal solution is only a start
 _JOINT_ACCURACY = 1e-3  # of the bound: linear solves cost little beside a sweep over all actions
+_OPENING = 2  # sweeps before the first joint step
 _PATIENCE = 4
 _LOOK_AHEAD = 10
 _NOMINAL_LOOK_AHEAD = 30
@@ -30,9 +31,10 @@ _NOMINAL_LOOK_AHEAD = 30
 class PolicyIteration:
     """Solve for the greedy policy and nature's answer at once; where that does not help, for nature's answer first.
 
-    From the nominal solution, each step sweeps once over all pairs and then either (joint) fixes both players' choices
-    and solves that chain, kept only if the certified bound shrinks, or (nested) solves for nature's best answer to the
-    policy, which is a concave problem and always converges, or, should both fail, sweeps.
+    Each step sweeps once over all pairs and then either (joint) fixes both players' choices and solves that chain, which
+    is kept only if the certified bound shrinks, or (nested) solves for nature's best answer to the policy, which is a
+    concave problem and always converges, or, should both fail, sweeps. Where joint steps fail, the rest starts from the
+    nominal solution.
 
     Parameters
     ----------
@@ -54,41 +56,55 @@ class PolicyIteration:
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """Yield the sweep at each new iterate."""
         work = _Work(bellman, policy, tol)
-        best = progress = work.sweep(self._start(bellman, policy, tol))
-        wait, next_wait, idle, patience = 0, 1, 0, _PATIENCE
+        progress = work.sweep(work.middle())
+        for _ in range(_OPENING):
+            yield progress
+            progress = work.sweep(progress.centred())
+        best, failures, wait, idle, patience = progress, 0, 0, 0, _PATIENCE
         while True:
             yield progress
             before = progress
-            wait -= 1
-            if wait < 0:
+            if wait == 0:
                 progress = work.joint(before)
                 if progress.error_bound > _SHRINKS * before.error_bound:
-                    wait, next_wait = next_wait, 2 * next_wait
-            if wait >= 0:
-                base = min(before, progress, key=lambda one: one.error_bound)
-                progress = work.nested(base) if idle < patience else work.sweeps(best, 10 * patience)
-            if idle >= patience:
-                idle, patience = 0, 2 * patience  # longer and longer, so that sweeps alone would end it
+                    failures += 1
+                    wait = 2**failures
+                    progress = self._after_failure(work, before, progress, failures)
+            elif idle < patience:
+                progress = work.nested(before)
+            else:  # longer and longer, so that sweeps alone would end it
+                progress = work.sweeps(best, 10 * patience)
+                idle, patience = 0, 2 * patience
+            wait = max(wait - 1, 0)
             idle = 0 if progress.error_bound < best.error_bound else idle + 1
-            best = min(best, progress, key=lambda one: one.error_bound)
+            best = min(best, progress, key=_bound)
+
+    def _after_failure(self, work: _Work, before: Progress, after: Progress, failures: int) -> Progress:
+        """A few sweeps the first time; then the nominal solution as a better start; then nested steps."""
+        base = min(before, after, key=_bound)
+        if failures == 1:
+            return work.sweeps(base, 2 * _OPENING)
+        if failures == 2 and not isinstance(work.bellman.ambiguity, Nominal):
+            base = min(base, work.sweep(self._nominal(work)), key=_bound)
+        return work.nested(base)
+
+    def _nominal(self, work: _Work) -> FloatArray:
+        """The nominal solution, roughly: robust steps from there need less work than from nothing."""
+        nominal = RobustBellman(work.bellman.mdp, Nominal(), threads=work.bellman.threads)
+        for progress in self.iterate(nominal, work.policy, max(work.tol, _NOMINAL_ACCURACY)):
+            v = progress.centred()
+            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(np.abs(v).max())):
+                break
+        work.bellman.rows += nominal.rows
+        return v
 
     def reached(self, progress: Progress, target: float) -> bool:
         """Are the certified bounds close enough?"""
         return progress.error_bound <= target
 
-    def _start(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> FloatArray:
-        """The nominal solution, roughly; from there robust steps need less work than from zero."""
-        mdp = bellman.mdp
-        v = np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range))
-        if isinstance(bellman.ambiguity, Nominal):
-            return v
-        nominal = RobustBellman(mdp, Nominal(), threads=bellman.threads)
-        for progress in self.iterate(nominal, policy, max(tol, _NOMINAL_ACCURACY)):
-            v = progress.centred()
-            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(np.abs(v).max())):
-                break
-        bellman.rows += nominal.rows
-        return v
+
+def _bound(progress: Progress) -> float:
+    return progress.error_bound
 
 
 @dataclass
@@ -102,6 +118,11 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.linear = ChainSolver(self.bellman.mdp.can_end)
+
+    def middle(self) -> FloatArray:
+        """The middle of the value range; 0 where the end's value is fixed."""
+        mdp = self.bellman.mdp
+        return np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range))
 
     def sweep(self, v: FloatArray) -> Progress:
         """T v, and the pairs that attain it."""

@@ -1,0 +1,355 @@
+"""Worlds from dense arrays, sparse matrices, rows and Gymnasium: equal where they say the same, refused where they cannot be."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import robustmdp as rm
+from oracles import naive_mdp
+
+
+def random_arrays(seed: int, reward_dimensions: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Dense transitions with unavailable actions, and rewards on (s), (s, a) or (s, a, s')."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    transitions = rng.random((n, m, n)) * (rng.random((n, m, n)) < 0.6)
+    transitions[:, 0, 0] += 0.1
+    sums = transitions.sum(axis=2, keepdims=True)
+    transitions = np.divide(transitions, sums, out=np.zeros_like(transitions), where=sums > 0)
+    return transitions, rng.normal(size=(n, m, n)[:reward_dimensions])
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_all_builders_agree(seed: int, dimensions: int) -> None:
+    transitions, rewards = random_arrays(seed, dimensions)
+    n, m, _ = transitions.shape
+    full = np.broadcast_to(rewards.reshape(rewards.shape + (1,) * (3 - dimensions)), transitions.shape)
+    dense = rm.MDP.from_arrays(transitions, rewards, 0.9)
+    assert dense == rm.MDP.from_arrays(transitions.tolist(), full.tolist(), 0.9)
+    for kind in (sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix):
+        matrices = [kind(transitions[:, a]) for a in range(m)]
+        assert rm.MDP.from_arrays(matrices, rewards, 0.9) == dense
+        assert rm.MDP.from_arrays(matrices, [kind(full[:, a]) for a in range(m)], 0.9) == dense
+    s, a, following = np.nonzero(transitions)
+    order = np.random.default_rng(seed).permutation(len(s))
+    columns = (column[order] for column in (s, a, following, transitions[s, a, following], full[s, a, following]))
+    rows = rm.MDP.from_rows(*columns, 0.9, n_states=n)
+    # Rows know only the actions they name.
+    assert dataclasses.replace(rows, n_actions=m) == dense
+    assert dense.rewards_on_successors == (dimensions == 3 and dense.nnz > dense.n_pairs)
+    assert check_against_naive(dense, naive_mdp.of_arrays(transitions, full, 0.9))
+
+
+def check_against_naive(mdp: rm.MDP, world: naive_mdp.World) -> bool:
+    read = naive_mdp.of_mdp(mdp)
+    assert read.rows.keys() == world.rows.keys()
+    for pair, row in world.rows.items():
+        assert np.array_equal(read.rows[pair].successors, row.successors)
+        assert np.array_equal(read.rows[pair].rewards, row.rewards)
+        assert np.abs(read.rows[pair].probabilities - row.probabilities).max() <= 1e-15
+    return (read.n_states, read.n_actions, read.discount) == (world.n_states, world.n_actions, world.discount)
+
+
+def test_single_precision_rows_are_normalised() -> None:
+    transitions = np.array([[[0.1, 0.2, 0.7]]] * 3, dtype=np.float32)
+    mdp = rm.MDP.from_arrays(transitions, np.zeros(3), 0.9)
+    assert np.abs(np.add.reduceat(mdp.probabilities, mdp.indptr[:-1]) - 1).max() <= 1e-15
+
+
+def test_duplicates_merge_with_their_conditional_mean() -> None:
+    mdp = rm.MDP.from_rows([0, 0, 0, 1], [0] * 4, [1, 1, 0, 1], [0.2, 0.3, 0.5, 1.0], [10.0, 0.0, 1.0, 2.0], 0.9)
+    assert mdp.indices.tolist() == [0, 1, 1]
+    assert mdp.probabilities.tolist() == [0.5, 0.5, 1.0]
+    assert mdp.rewards.tolist() == pytest.approx([1.0, 4.0, 2.0], rel=1e-15)
+    alike = rm.MDP.from_rows([0] * 3, [0] * 3, [0] * 3, [0.1, 0.2, 0.7], [0.3] * 3, 0.9)
+    assert alike.rewards.tolist() == [0.3]  # equal rewards stay equal to the bit
+
+
+def test_entries_merge_only_with_equal_end_flag() -> None:
+    columns = ([0, 0, 0], [0, 0, 0], [0, 0, 0], [0.25, 0.25, 0.5], [1.0, 3.0, 5.0])
+    mdp = rm.MDP.from_rows(*columns, 0.5, terminated=[False, False, True])
+    assert mdp.indices.tolist() == [0, 1]
+    assert mdp.probabilities.tolist() == [0.5, 0.5]
+    assert mdp.rewards.tolist() == [2.0, 5.0]
+    assert mdp.can_end
+
+
+def test_endings_at_different_successors_stay_apart() -> None:
+    # A hole and a goal both end the episode, with different rewards: nature can tell them apart.
+    mdp = rm.MDP.from_rows([0, 0, 1], [0, 0, 0], [0, 1, 1], [0.5, 0.5, 1.0], [0.0, 1.0, 0.0], 0.9, terminated=[True, True, False])
+    assert mdp.indices.tolist()[:2] == [2, 2]
+    assert mdp.rewards.tolist()[:2] == [0.0, 1.0]
+    worst = rm.solve(mdp, rm.Penalized(rm.KL(), 0.0))
+    assert abs(worst.value[0]) <= worst.error_bound
+    nominal = rm.solve(mdp, rm.Nominal())
+    assert abs(nominal.value[0] - 0.5) <= nominal.error_bound
+
+
+def test_the_successor_n_states_is_the_end() -> None:
+    flagged = rm.MDP.from_rows([0, 0], [0, 0], [0, 0], [0.5, 0.5], [1.0, 1.0], 0.9, terminated=[True, False])
+    named = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 0.9, n_states=1)
+    assert flagged == named
+    assert named.n_states == 1
+
+
+def newest(name: str) -> str:
+    versions = [spec.version or 0 for spec in gymnasium.registry.values() if spec.name == name]
+    return f"{name}-v{max(versions)}"
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.95])
+@pytest.mark.parametrize("name", ["FrozenLake", "CliffWalking", "Taxi"])
+def test_gymnasium(name: str, discount: float) -> None:
+    env = gymnasium.make(newest(name))
+    table = env.unwrapped.P
+    mdp = rm.MDP.from_gymnasium(env, discount)
+    assert mdp.n_states == env.observation_space.n == len(table)
+    assert mdp.n_actions == env.action_space.n
+    assert mdp.can_end
+    assert mdp == rm.MDP.from_gymnasium(newest(name), discount)
+    naive = naive_mdp.nominal_fixed_point(naive_mdp.of_gymnasium(table, discount))
+    solution = rm.solve(mdp, rm.Nominal(), tol=1e-10)
+    assert solution.converged
+    # Sweeps that move by 1e-13 of the values are within 1e-13/(1-discount) of the fixed point.
+    slack = 1e-13 / (1 - discount) * max(1.0, np.abs(naive).max())
+    assert np.abs(solution.value - naive).max() <= solution.error_bound + slack
+    env.close()
+
+
+def test_robust_frozen_lake_against_naive_sweeps() -> None:
+    env = gymnasium.make("FrozenLake-v1")
+    mdp, world = rm.MDP.from_gymnasium(env, 0.8), naive_mdp.of_gymnasium(env.unwrapped.P, 0.8)
+    for ambiguity in (rm.Penalized(rm.ChiSquare(), 0.2), rm.Constrained(rm.KL(), 0.05)):
+        solution = rm.solve(mdp, ambiguity, tol=1e-10)
+        assert np.abs(solution.value - naive_mdp.fixed_point(world, ambiguity, tolerance=1e-11)).max() <= solution.error_bound + 1e-10
+
+
+def test_gymnasium_refusals() -> None:
+    with pytest.raises(ValueError, match=r"must publish its transitions as env.unwrapped.P: CartPole-v1 has none"):
+        rm.MDP.from_gymnasium("CartPole-v1", 0.9)
+    with pytest.raises(ValueError, match=r"must publish .*: object has none"):
+        rm.MDP.from_gymnasium(object(), 0.9)
+    with pytest.raises(ValueError, match="Gymnasium must know the environment: .*FrozenLakes"):
+        rm.MDP.from_gymnasium("FrozenLakes-v1", 0.9)
+
+
+def test_different_action_sets() -> None:
+    transitions = np.zeros((2, 3, 2))
+    transitions[0, [0, 2], 1] = transitions[1, 1, 0] = 1.0
+    mdp = rm.MDP.from_arrays(transitions, [1.0, 2.0], 0.9, action_names=["l", "m", "r"])
+    assert (mdp.n_pairs, mdp.n_actions) == (3, 3)
+    assert mdp.states.tolist() == [0, 0, 1]
+    assert mdp.actions.tolist() == [0, 2, 1]
+    assert mdp.table(np.arange(3.0)).tolist() == [[0.0, -np.inf, 1.0], [-np.inf, 2.0, -np.inf]]
+    assert mdp.pairs(mdp.table(np.arange(3.0))).tolist() == [0.0, 1.0, 2.0]
+    assert mdp.pair(1, 1) == 2
+    with pytest.raises(ValueError, match="action must be available: m is not in state 0"):
+        mdp.pair(0, 1)
+    with pytest.raises(ValueError, match=r"state must lie in 0..1: got 2"):
+        mdp.pair(2, 0)
+    with pytest.raises(ValueError, match=r"table must have shape \(S, A\) = \(2, 3\): got \(2,\)"):
+        mdp.pairs([1.0, 2.0])
+
+
+def test_names() -> None:
+    mdp = rm.problems.river_swim(3)
+    assert (mdp.state_name(1), mdp.action_name(1)) == ("bank 1", "swim")
+    plain = rm.problems.garnet(3, 2, 2, 0.9, seed=0)
+    assert (plain.state_name(1), plain.action_name(1)) == ("state 1", "action 1")
+
+
+def test_an_mdp_cannot_be_changed() -> None:
+    mdp = rm.problems.inventory(3)
+    for name in ("indptr", "indices", "probabilities", "rewards", "state_ptr", "actions"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(mdp, name)[0] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mdp.discount = 0.5
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_the_callers_arrays_stay_theirs(dimensions: int) -> None:
+    transitions, rewards = random_arrays(1, dimensions)
+    mdp = rm.MDP.from_arrays(transitions, rewards, 0.9)
+    before = pickle.loads(pickle.dumps(mdp))
+    transitions[:], rewards[:] = 0.0, 0.0  # still writable, and not shared
+    assert mdp == before
+    columns = [np.array([0]), np.array([0]), np.array([0]), np.array([1.0]), np.array([1.0])]
+    rows = rm.MDP.from_rows(*columns, 0.9)
+    for column in columns:
+        column[:] = 7
+    assert rows == rm.MDP.from_rows([0], [0], [0], [1.0], [1.0], 0.9)
+
+
+@pytest.mark.parametrize("make", [rm.problems.chain, lambda: rm.problems.inventory(4), lambda: naive_mdp.random_world(6)[0]])
+def test_copies_are_equal(make: Any) -> None:
+    mdp = make()
+    for other in (pickle.loads(pickle.dumps(mdp)), copy.copy(mdp), copy.deepcopy(mdp), make()):
+        assert other == mdp
+        assert hash(other) == hash(mdp)
+        assert not other.rewards.flags.writeable
+    assert mdp != mdp.with_discount(0.123)
+    assert mdp != "mdp"
+
+
+def test_pickled_and_copied_worlds_are_still_read_only() -> None:
+    mdp = rm.problems.chain()
+    for other in (pickle.loads(pickle.dumps(mdp)), copy.deepcopy(mdp)):
+        assert not other.probabilities.flags.writeable
+        assert not other.rewards.flags.writeable
+
+
+def test_shown() -> None:
+    text, html = repr(rm.problems.inventory(4)), rm.problems.inventory(4)._repr_html_()
+    for part in ("states", "15 pairs available", "state, action and successor", "0.95", "order 0"):
+        assert part in text
+        assert part in html
+    assert "some end the episode" in repr(rm.MDP.from_rows([0], [0], [0], [1.0], [1.0], 0.9, terminated=[True]))
+
+
+def test_with_other_parts() -> None:
+    mdp = rm.problems.chain()
+    assert mdp.with_discount(0.5).discount == 0.5
+    with pytest.raises(ValueError, match=r"discount must lie in \[0, 1\): got 1"):
+        mdp.with_discount(1.0)
+    assert mdp.with_rewards(mdp.rewards) == mdp
+    assert mdp.with_rewards(np.arange(38.0)).rewards_on_successors
+    with pytest.raises(ValueError, match=r"one entry per pair \(20\) or transition \(38\)"):
+        mdp.with_rewards(np.zeros(3))
+    assert mdp.with_probabilities(mdp.probabilities) == mdp
+    sure = np.zeros(mdp.nnz)
+    sure[mdp.indptr[:-1]] = 1.0
+    fewer = mdp.with_probabilities(sure)
+    assert (fewer.nnz, fewer.n_pairs) == (20, 20)
+    assert np.array_equal(fewer.indices, mdp.indices[mdp.indptr[:-1]])
+
+
+@pytest.mark.parametrize("make", [rm.problems.chain, lambda: rm.problems.inventory(4)])
+def test_with_extra_rewards(make: Any) -> None:
+    mdp = make()
+    extra = np.random.default_rng(0).normal(size=(mdp.n_states, mdp.n_actions))
+    assert mdp.with_extra_rewards(extra).mean_rewards() == pytest.approx(mdp.mean_rewards() + mdp.pairs(extra), abs=1e-12)
+    assert mdp.with_extra_rewards(np.zeros_like(extra)) == mdp
+
+
+def test_dropping_transitions_keeps_what_rewards_depend_on() -> None:
+    mdp = rm.MDP.from_arrays([[[0.5, 0.5]], [[0.5, 0.5]]], [[[1.0, 2.0]], [[3.0, 4.0]]], 0.9)
+    sure = mdp.with_probabilities(np.array([0.0, 1.0, 1.0, 0.0]))
+    assert sure.mean_rewards().tolist() == [2.0, 3.0]
+    assert sure.with_extra_rewards([[1.0], [1.0]]).mean_rewards().tolist() == [3.0, 4.0]
+
+
+def test_sample_follows_the_probabilities() -> None:
+    mdp = rm.MDP.from_rows([0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1], [0.2, 0.3, 0.5, 1.0], [1.0, 2.0, 3.0, 0.0], 0.9,
+                           terminated=[False, False, True, False])  # fmt: skip
+    rng = np.random.default_rng(0)
+    draws = [mdp.sample(0, 0, rng) for _ in range(4000)]
+    assert set(draws) == {(1.0, 0, False), (2.0, 1, False), (3.0, 0, True)}
+    for outcome, p in (((1.0, 0, False), 0.2), ((2.0, 1, False), 0.3), ((3.0, 0, True), 0.5)):
+        assert abs(draws.count(outcome) / 4000 - p) <= 5 * np.sqrt(p * (1 - p) / 4000)  # five deviations
+    again = np.random.default_rng(0)
+    assert draws[:50] == [mdp.sample(0, 0, again) for _ in range(50)]
+    with pytest.raises(ValueError, match="action must be available: action 1 is not in state 0"):
+        mdp.sample(0, 1, rng)
+
+
+@pytest.mark.parametrize(("ends", "expected"), [(False, (2.0, 6.0)), (True, (0.0, 6.0))])
+def test_value_range(ends: bool, expected: tuple[float, float]) -> None:
+    mdp = rm.MDP.from_rows([0, 1], [0, 0], [1, 1], [1.0, 1.0], [1.0, 3.0], 0.5, terminated=[ends, False])
+    assert mdp.value_range == expected
+
+
+def test_sizes() -> None:
+    mdp = rm.problems.chain()
+    assert (mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.nnz, mdp.longest_row) == (10, 2, 20, 38, 2)
+    assert mdp.nbytes > 38 * 8
+
+
+def arrays(change: Any = None, rewards: Any = None, discount: Any = 0.9, **names: Any) -> None:
+    transitions = np.full((2, 2, 2), 0.5)
+    if change is not None:
+        transitions[change[0]] = change[1]
+    rm.MDP.from_arrays(transitions, np.zeros(2) if rewards is None else rewards, discount, **names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"change": ((1, 0, 0), 0.47)}, r"transitions\[1, 0\] must sum to 1: got 0.97"),
+        ({"change": ((1, 0), [1.5, -0.5])}, r"probability of each transition must be at least 0: got -0.5 at transitions\[1, 0, 1\]"),
+        ({"change": ((1, 0, 0), np.nan)}, r"probability of each transition must be finite: got nan at transitions\[1, 0, 0\]"),
+        ({"change": ((1, 0, 0), np.inf)}, r"probability of each transition must be finite: got inf at transitions\[1, 0, 0\]"),
+        ({"change": (1, 0.0)}, "every state must have at least one action: state 1 has none"),
+        ({"change": (1, 0.0), "state_names": ["x", "y"]}, r"state 1 \(y\) has none"),
+        ({"rewards": np.zeros(3)}, r"rewards must have shape \(S,\), \(S, A\) or \(S, A, S\) with S = 2 and A = 2: got \(3,\)"),
+        ({"rewards": np.zeros((2, 3))}, r"rewards must have shape .* got \(2, 3\)"),
+        ({"rewards": [0.0, np.nan]}, r"reward of each transition must be finite: got nan at transitions\[1, 0, 0\]"),
+        ({"rewards": [0.0, np.inf]}, r"reward of each transition must be finite: got inf"),
+        ({"rewards": [sp.csr_array((2, 2))]}, r"rewards must be 2 sparse matrices of shape \(2, 2\): got 1 of shape \(2, 2\)"),
+        ({"discount": 1.0}, r"discount must lie in \[0, 1\): got 1"),
+        ({"discount": -0.1}, r"discount must lie in \[0, 1\): got -0.1"),
+        ({"discount": np.nan}, "discount must be finite: got nan"),
+        ({"state_names": ["a", "a"]}, "state_names must all differ: 'a' came twice"),
+        ({"action_names": ["a", "a"]}, "action_names must all differ: 'a' came twice"),
+        ({"state_names": ["a"]}, "state_names must have one name per state: got 1 for 2 states"),
+        ({"action_names": list("abc")}, "action_names must have one name per action: got 3 for 2 actions"),
+    ],
+)
+def test_arrays_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        arrays(**arguments)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 1, 3), (0, 1, 0), (2,)])
+def test_shapes_that_cannot_be(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"transitions must have shape \(S, A, S\)"):
+        rm.MDP.from_arrays(np.ones(shape), [1.0], 0.9)
+
+
+def test_sparse_shapes_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match=r"square matrices of one size: got \(3, 3\) at transitions\[1\], and \(2, 2\)"):
+        rm.MDP.from_arrays([sp.eye_array(2), sp.eye_array(3)], np.zeros(2), 0.9)
+
+
+def test_discounts_must_be_numbers() -> None:
+    with pytest.raises(TypeError, match="discount must be a number: got 'much'"):
+        rm.MDP.from_arrays([[[1.0]]], [1.0], "much")
+
+
+ROW = {"state": [0, 1], "action": [0, 0], "next_state": [0, 1], "probability": [1.0, 1.0], "reward": [0.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"state": [-1, 0]}, r"state must be at least 0: got -1 at state\[0\]"),
+        ({"action": [0, -2]}, r"action must be at least 0: got -2 at action\[1\]"),
+        ({"next_state": [0, -1]}, r"next_state must be at least 0: got -1 at next_state\[1\]"),
+        ({"state": [0.5, 1]}, "state must hold whole numbers: got float64"),
+        ({"state": ["a", "b"]}, "state must hold whole numbers"),
+        ({"state": [0, 1, 2]}, r"must be 1-D and as long as state \(3\): got shape \(2,\)"),
+        ({"reward": [[0.0], [0.0]]}, r"reward must be 1-D and as long as state \(2\): got shape \(2, 1\)"),
+        ({"n_states": 1}, r"state must lie in 0..0: got 1"),
+        ({"next_state": [0, 5], "n_states": 2}, r"next_state must lie in 0..2 \(2 is the end\): got 5"),
+        ({"n_states": 3}, "every state must have at least one action: state 2 has none"),
+        ({"probability": [1.0, 0.5]}, r"rows\[1, 0\] must sum to 1: got 0.5"),
+        ({"probability": [1.0, -1.0]}, r"must be at least 0: got -1 at rows\[1, 0, 1\]"),
+        ({"probability": [np.nan, 1.0]}, r"must be finite: got nan at rows\[0, 0, 0\]"),
+        ({"probability": [0.0, 1.0]}, "every state must have at least one action: state 0 has none"),
+        ({"reward": [0.0, np.inf]}, r"reward of each transition must be finite: got inf at rows\[1, 0, 1\]"),
+        ({"terminated": [True]}, r"terminated must be as long as state \(2\): got \(1,\)"),
+        ({name: [] for name in ROW}, "rows must hold at least one transition: got none"),
+    ],
+)
+def test_rows_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rm.MDP.from_rows(**{**ROW, **change}, discount=0.9)
