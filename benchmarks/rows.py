@@ -17,7 +17,12 @@ def figures() -> list[Figure]:
     p = rng.dirichlet(np.ones(n))
     values = rng.random((_ROWS, n)) * 10.0
     return [
-        Figure("cvxpy (reused) / compiled row, chi-square, 100 successors", _cvxpy(p, values) / _ours(p, values), 700, False)
+        Figure(
+            "cvxpy (reused) / compiled row, chi-square, 100 successors",
+            _cvxpy(p, values) / _ours(p, values),
+            700,
+            False,
+        )
     ]
 
 

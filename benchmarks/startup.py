@@ -17,9 +17,19 @@ def figures() -> list[Figure]:
     command = Path(sys.executable).with_name("robustmdp")
     bare = _seconds([sys.executable, "-c", "pass"])
     return [
-        Figure("import robustmdp, beyond an empty Python", _seconds([sys.executable, "-c", "import robustmdp"]) - bare, 0.3, unit="s"),
+        Figure(
+            "import robustmdp, beyond an empty Python",
+            _seconds([sys.executable, "-c", "import robustmdp"]) - bare,
+            0.3,
+            unit="s",
+        ),
         Figure("robustmdp --help", _seconds([str(command), "--help"]), 0.5, unit="s"),
-        Figure("robustmdp solve chain, second process", _seconds([str(command), "solve", "chain", "--weight", "1"]), 2.0, unit="s"),
+        Figure(
+            "robustmdp solve chain, second process",
+            _seconds([str(command), "solve", "chain", "--weight", "1"]),
+            2.0,
+            unit="s",
+        ),
     ]
 
 

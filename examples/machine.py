@@ -1,4 +1,4 @@
-"""A machine that wears out, with failure rates that were only estimated: what does trusting them cost in the worst case?"""
+"""A machine that wears out, with failure rates that were only estimated: what may trusting them cost?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def main() -> None:
     robust = rm.solve(machine, rm.Constrained(rm.KL(), CHOSEN))
 
     print("A machine ages, fails and can be kept, repaired or replaced. Its failure rates are estimates.")
-    print("Discounted cost from new, if the truth is the worst model within a Kullback-Leibler radius of the estimate:\n")
+    print(
+        "Discounted cost from new, if the truth is the worst model within a Kullback-Leibler radius of the estimate:\n"
+    )
     print(f"{'radius':>8}{'nominal policy':>18}{'robust policy':>18}{'best possible':>18}")
     for radius in RADII:
         doubt = rm.Constrained(rm.KL(), radius)

@@ -46,7 +46,7 @@ def positive_integer(name: str, value: Any) -> int:
     """`value` as an int >= 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number: got {value!r}")
-    must(value >= 1, f"{name} must be at least 1: got {value}")
+    must(bool(value >= 1), f"{name} must be at least 1: got {value}")
     return int(value)
 
 
@@ -58,7 +58,7 @@ def level(name: str, value: npt.ArrayLike) -> float | npt.NDArray[np.float64]:
         raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
     must(array.ndim in (0, 2), f"{name} must be a number or an (S, A) array: got shape {array.shape}")
     if array.ndim == 0:
-        must(not math.isnan(array), f"{name} must be a number in [0, inf]: got nan")
+        must(not math.isnan(float(array)), f"{name} must be a number in [0, inf]: got nan")
         must(bool(array >= 0), f"{name} must be at least 0: got {float(array):g}")
         return float(array)
     wrong = np.argwhere(array < 0)

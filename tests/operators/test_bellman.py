@@ -20,7 +20,11 @@ SAME = 1e-11
 
 
 def mixed_policy(mdp: rm.MDP, seed: int) -> np.ndarray:
-    table = np.where(np.isfinite(mdp.table(np.zeros(mdp.n_pairs))), np.random.default_rng(seed).random((mdp.n_states, mdp.n_actions)), 0.0)
+    table = np.where(
+        np.isfinite(mdp.table(np.zeros(mdp.n_pairs))),
+        np.random.default_rng(seed).random((mdp.n_states, mdp.n_actions)),
+        0.0,
+    )
     return table / table.sum(axis=1, keepdims=True)
 
 
@@ -38,7 +42,9 @@ def test_the_operator_is_the_naive_one(ambiguity: Any, seed: int) -> None:
         assert np.all(chosen >= naive.max(axis=1) - SAME)
         mixed = mixed_policy(mdp, seed)
         for policy in (mixed, mixed.argmax(axis=1)):
-            assert np.abs(bellman.apply_policy(policy, v) - naive_mdp.bellman(world, ambiguity, v, policy)).max() <= SAME
+            assert (
+                np.abs(bellman.apply_policy(policy, v) - naive_mdp.bellman(world, ambiguity, v, policy)).max() <= SAME
+            )
         q = np.where(np.isfinite(naive), rng.normal(0.0, 3.0, naive.shape), -np.inf)
         swept = bellman.apply_q(q)
         expected = naive_mdp.q_values(world, ambiguity, q.max(axis=1))
@@ -96,20 +102,21 @@ def test_natures_answer(ambiguity: Any) -> None:
     # E_P[r + discount v] + penalty is the worst case itself, up to the gap of its rows.
     explained = rm.RobustBellman(model.with_extra_rewards(penalty), rm.Nominal())
     assert np.abs(explained.apply(v) - naive_mdp.bellman(world, ambiguity, v)).max() <= 1e-8
-    assert np.array_equal(np.isnan(eta), np.isneginf(mdp.table(np.zeros(mdp.n_pairs)))) or isinstance(ambiguity, rm.Nominal)
+    assert np.array_equal(np.isnan(eta), np.isneginf(mdp.table(np.zeros(mdp.n_pairs)))) or isinstance(
+        ambiguity, rm.Nominal
+    )
 
 
 def test_out_is_used_and_returned() -> None:
-    mdp = rm.problems.chain()
-    bellman = rm.RobustBellman(mdp, rm.Penalized(rm.KL(), 1.0))
+    bellman = rm.RobustBellman(rm.problems.chain(), rm.Penalized(rm.KL(), 1.0))
     v, policy = np.arange(10.0), np.zeros(10, dtype=int)
     for out, call in (
-        (np.empty(10), lambda out: bellman.apply(v, out=out)),
-        (np.empty(10), lambda out: bellman.apply_policy(policy, v, out=out)),
-        (np.empty((10, 2)), lambda out: bellman.apply_q(np.zeros((10, 2)), out=out)),
+        (np.full(10, np.nan), lambda out: bellman.apply(v, out=out)),
+        (np.full(10, np.nan), lambda out: bellman.apply_policy(policy, v, out=out)),
+        (np.full((10, 2), np.nan), lambda out: bellman.apply_q(np.zeros((10, 2)), out=out)),
     ):
         assert call(out) is out
-        assert np.array_equal(out, call(None))
+        assert np.abs(out - call(None)).max() <= SAME  # not equal bits: pairs remember their last multiplier
     for wrong in (np.empty(9), np.empty(10, dtype=np.float32), np.empty((10, 1))):
         with pytest.raises(ValueError, match=r"out must be float64 of shape \(10,\)"):
             bellman.apply(v, out=wrong)
@@ -117,10 +124,10 @@ def test_out_is_used_and_returned() -> None:
 
 def test_an_iterate_may_be_its_own_out() -> None:
     mdp = rm.problems.garnet(30, 3, 4, 0.9, seed=0)
-    bellman = rm.RobustBellman(mdp, rm.Penalized(rm.ChiSquare(), 1.0))
+    first, second = (rm.RobustBellman(mdp, rm.Penalized(rm.ChiSquare(), 1.0)) for _ in range(2))
     v = np.random.default_rng(0).normal(size=30)
-    expected = bellman.apply(v)
-    assert np.array_equal(bellman.apply(v, out=v), expected)
+    expected = first.apply(v)
+    assert np.array_equal(second.apply(v, out=v), expected)
 
 
 @pytest.mark.parametrize(("v", "shape"), [(np.zeros(9), r"\(9,\)"), (np.zeros((10, 1)), r"\(10, 1\)"), (0.0, r"\(\)")])
@@ -138,9 +145,10 @@ def test_threads_do_not_change_a_bit(ambiguity: Any) -> None:
     assert mdp.nnz >= 40_000
     v = np.random.default_rng(0).normal(size=3000)
     serial, parallel = (rm.RobustBellman(mdp, ambiguity, threads=n) for n in (1, 2))
-    for _ in range(2):
-        assert np.array_equal(serial.apply(v), parallel.apply(v))
-        v = serial.apply(v)
+    for _ in range(3):  # cold, then from remembered multipliers
+        swept = serial.apply(v)
+        assert np.array_equal(swept, parallel.apply(v))
+        v = swept
     policy = mixed_policy(mdp, 0)
     assert np.array_equal(serial.apply_policy(policy, v), parallel.apply_policy(policy, v))
     assert all(np.array_equal(a, b) for a, b in zip(serial.bracket(v), parallel.bracket(v), strict=True))
@@ -161,3 +169,16 @@ def test_rows_are_counted() -> None:
     assert bellman.rows == 20
     bellman.apply_policy(np.zeros(10, dtype=int), np.zeros(10))
     assert bellman.rows == 30
+
+
+@each_ambiguity
+def test_strange_memories_do_no_harm(ambiguity: Any) -> None:
+    mdp = rm.problems.garnet(50, 3, 4, 0.9, seed=0)
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=50)
+    expected = rm.RobustBellman(mdp, ambiguity).apply(v)
+    directions = rng.normal(size=50)
+    for first in (np.zeros(50), 1e8 * directions, 1e-12 * directions, np.full(50, np.nan), np.full(50, np.inf)):
+        bellman = rm.RobustBellman(mdp, ambiguity)
+        bellman.apply(first)
+        assert np.abs(bellman.apply(v) - expected).max() <= SAME

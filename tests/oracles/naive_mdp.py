@@ -60,7 +60,11 @@ def of_mdp(mdp: rm.MDP) -> World:
     rows = {}
     for pair, (s, a) in enumerate(zip(mdp.states, mdp.actions, strict=True)):
         entries = slice(mdp.indptr[pair], mdp.indptr[pair + 1])
-        rewards = mdp.rewards[entries] if mdp.rewards_on_successors else np.full(entries.stop - entries.start, mdp.rewards[pair])
+        rewards = (
+            mdp.rewards[entries]
+            if mdp.rewards_on_successors
+            else np.full(entries.stop - entries.start, mdp.rewards[pair])
+        )
         rows[int(s), int(a)] = Row(mdp.probabilities[entries], mdp.indices[entries].astype(np.int64), rewards)
     return World(rows, mdp.n_states, mdp.n_actions, mdp.discount)
 
@@ -140,7 +144,9 @@ def policies(world: World) -> Iterator[npt.NDArray[np.int64]]:
         yield np.array(choice)
 
 
-def random_columns(seed: int, n_states: int | None = None) -> tuple[list[tuple[int, int, int, float, float, bool]], int, float]:
+def random_columns(
+    seed: int, n_states: int | None = None
+) -> tuple[list[tuple[int, int, int, float, float, bool]], int, float]:
     """Entries (s, a, s', p, r, terminated), the number of states and the discount of a small random world."""
     rng = np.random.default_rng(seed)
     n = n_states if n_states is not None else int(rng.integers(3, 6))
@@ -155,7 +161,13 @@ def random_columns(seed: int, n_states: int | None = None) -> tuple[list[tuple[i
         for a in available if available.size else rng.integers(m, size=1):
             reached = rng.choice(n, size=int(rng.integers(1, n + 1)), replace=False)
             for following, p in zip(reached, rng.dirichlet(np.ones(reached.size)), strict=True):
-                reward = table[s, 0, 0] if dependence == "s" else table[s, a, 0] if dependence == "sa" else table[s, a, following]
+                reward = (
+                    table[s, 0, 0]
+                    if dependence == "s"
+                    else table[s, a, 0]
+                    if dependence == "sa"
+                    else table[s, a, following]
+                )
                 ends = can_end and rng.random() < 0.3
                 columns.append((s, int(a), int(following), float(p), float(reward), bool(ends)))
     order = rng.permutation(len(columns))

@@ -115,7 +115,15 @@ def test_eta_is_the_papers(divergence: Any) -> None:
     solution = rm.solve(mdp, rm.Penalized(divergence, weight), tol=1e-12)
     for pair, (s, a) in enumerate(zip(mdp.states, mdp.actions, strict=True)):
         row = slice(mdp.indptr[pair], mdp.indptr[pair + 1])
-        answer = rm.worst_case(rm.Penalized(divergence, weight), mdp.probabilities[row], solution.base[mdp.indices[row]])
+        answer = rm.worst_case(
+            rm.Penalized(divergence, weight), mdp.probabilities[row], solution.base[mdp.indices[row]]
+        )
         # The dual is flat at its optimum: eta is known to the root of the rounding of its value.
         assert abs(solution.eta[s, a] - answer.multipliers.eta) <= 1e-7
-        assert abs(solution.penalty[s, a] - mdp.discount * (answer.value - answer.distribution @ solution.base[mdp.indices[row]])) <= 1e-11
+        assert (
+            abs(
+                solution.penalty[s, a]
+                - mdp.discount * (answer.value - answer.distribution @ solution.base[mdp.indices[row]])
+            )
+            <= 1e-11
+        )

@@ -142,7 +142,11 @@ def test_statuses(policy_iteration: bool) -> None:
         "stalled": rm.solve(mdp, ambiguity, solver=solver(), tol=1e-18),
         "converged": rm.solve(mdp, ambiguity, solver=solver()),
     }
-    remedies = {"step_limit": "allow more steps", "interrupted": "Stopped from outside", "stalled": "choose a tol above it"}
+    remedies = {
+        "step_limit": "allow more steps",
+        "interrupted": "Stopped from outside",
+        "stalled": "choose a tol above it",
+    }
     for code, solution in ends.items():
         assert solution.status.code == code
         assert solution.converged == (code == "converged")
@@ -197,7 +201,10 @@ def test_boundary_levels(divergence: Any, seed: int) -> None:
     nominal = rm.solve(mdp, rm.Nominal(), tol=1e-11)
     for limit in (rm.Penalized(divergence, np.inf), rm.Constrained(divergence, 0.0)):
         assert agree(rm.solve(mdp, limit, tol=1e-11), nominal)
-    lowest, too = (rm.solve(mdp, rm.Penalized(divergence, 0.0), tol=1e-11), rm.solve(mdp, rm.Constrained(divergence, np.inf), tol=1e-11))
+    lowest, too = (
+        rm.solve(mdp, rm.Penalized(divergence, 0.0), tol=1e-11),
+        rm.solve(mdp, rm.Constrained(divergence, np.inf), tol=1e-11),
+    )
     assert agree(lowest, too)
     assert np.all(lowest.lower <= nominal.upper)
 
@@ -217,11 +224,15 @@ def test_levels_per_pair(form: Any, divergence: Any) -> None:
     naive = naive_mdp.fixed_point(world, form(divergence, varying))
     assert np.abs(solution.value - naive).max() <= solution.error_bound + 1e-11
     constant[mdp.states[0], mdp.actions[0]] = np.nan
-    with pytest.raises(ValueError, match=rf"must be a number where an action is available: got nan at \[0, {mdp.actions[0]}\]"):
+    with pytest.raises(
+        ValueError, match=rf"must be a number where an action is available: got nan at \[0, {mdp.actions[0]}\]"
+    ):
         rm.solve(mdp, form(divergence, constant))
 
 
-@pytest.mark.parametrize("ambiguity", [rm.Nominal()] + [form(d, LEVELS[form]) for form in FORMS for d in DIVERGENCES[:5]], ids=repr)
+@pytest.mark.parametrize(
+    "ambiguity", [rm.Nominal()] + [form(d, LEVELS[form]) for form in FORMS for d in DIVERGENCES[:5]], ids=repr
+)
 @pytest.mark.parametrize("solver", [rm.ValueIteration(), rm.PolicyIteration()], ids=["sweeps", "newton"])
 def test_threads_do_not_change_a_bit(ambiguity: Any, solver: Any) -> None:
     mdp = rm.problems.garnet(3000, 4, 5, 0.9, seed=3)
@@ -299,8 +310,12 @@ def test_policies_that_cannot_be(policy: Any, message: str) -> None:
         rm.evaluate(mdp, policy, rm.Nominal())
 
 
-@pytest.mark.parametrize("solver", [None, rm.ValueIteration(), rm.PolicyIteration()], ids=["default", "sweeps", "newton"])
-@pytest.mark.parametrize("ambiguity", [rm.Nominal()] + [form(d, LEVELS[form]) for form in FORMS for d in DIVERGENCES], ids=repr)
+@pytest.mark.parametrize(
+    "solver", [None, rm.ValueIteration(), rm.PolicyIteration()], ids=["default", "sweeps", "newton"]
+)
+@pytest.mark.parametrize(
+    "ambiguity", [rm.Nominal()] + [form(d, LEVELS[form]) for form in FORMS for d in DIVERGENCES], ids=repr
+)
 def test_an_ending_is_worth_nothing(ambiguity: Any, solver: Any) -> None:
     mdp = rm.MDP.from_rows([0], [0], [0], [1.0], [1.0], 0.9, terminated=[True])
     solution = rm.solve(mdp, ambiguity, solver=solver)

@@ -146,8 +146,16 @@ def test_river_swim() -> None:
         (rm.problems.chain, {"restart": -0.1}, r"restart must lie in \[0, 1\]: got -0.1"),
         (rm.problems.chain, {"discount": 1.0}, r"discount must lie in \[0, 1\): got 1"),
         (rm.problems.two_state, {"stay": float("nan"), "discount": 0.5}, "stay must be finite"),
-        (rm.problems.garnet, {"n_states": 2, "n_actions": 1, "n_successors": 3, "discount": 0.5, "seed": 0}, "at most n_states"),
-        (rm.problems.garnet, {"n_states": 0, "n_actions": 1, "n_successors": 1, "discount": 0.5, "seed": 0}, "n_states must be at least 1"),
+        (
+            rm.problems.garnet,
+            {"n_states": 2, "n_actions": 1, "n_successors": 3, "discount": 0.5, "seed": 0},
+            "at most n_states",
+        ),
+        (
+            rm.problems.garnet,
+            {"n_states": 0, "n_actions": 1, "n_successors": 1, "discount": 0.5, "seed": 0},
+            "n_states must be at least 1",
+        ),
         (rm.problems.inventory, {"capacity": 0}, "capacity must be at least 1"),
         (rm.problems.inventory, {"mean_demand": 0.0}, "mean_demand must be positive"),
         (rm.problems.grid_world, {"size": 0}, "size must be at least 1"),

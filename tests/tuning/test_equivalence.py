@@ -12,7 +12,11 @@ import robustmdp as rm
 # The value is known to 1e-10, the level to 1e-8 of itself, and values move by at most their range with the level.
 SAME = 1e-7
 DIVERGENCES = (rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.Hellinger(), rm.CressieRead(-1.0))
-WORLDS = {"chain": rm.problems.chain(), "restarting chain": rm.problems.chain(restart=0.5), "inventory": rm.problems.inventory(6)}
+WORLDS = {
+    "chain": rm.problems.chain(),
+    "restarting chain": rm.problems.chain(restart=0.5),
+    "inventory": rm.problems.inventory(6),
+}
 
 each_divergence = pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
 each_world = pytest.mark.parametrize("name", WORLDS)
@@ -56,7 +60,7 @@ def test_there_and_back(divergence: Any) -> None:
     mdp = rm.problems.chain()
     for weight in (0.1, 1.0, 30.0):
         radius = rm.matching_radius(mdp, rm.Penalized(divergence, weight), 0)
-        # Both searches end at a value within 1e-10; here the value moves at least by 1e-5 per relative change of the level.
+        # Both searches end at a value within 1e-10; the value moves at least by 1e-5 per relative change of the level.
         assert rm.matching_weight(mdp, rm.Constrained(divergence, radius), 0) == pytest.approx(weight, rel=1e-4)
 
 
@@ -78,7 +82,9 @@ def test_limits(divergence: Any) -> None:
         # The smallest ball that holds the worst point mass: m f(1/m) + (1 - m) f(0) at the pair that needs the most.
         assert 0.0 < radius < np.inf
         assert same(value(mdp, rm.Constrained(divergence, radius), 0), value(mdp, rm.Penalized(divergence, 0.0), 0))
-        assert not same(value(mdp, rm.Constrained(divergence, 0.9 * radius), 0), value(mdp, rm.Penalized(divergence, 0.0), 0))
+        assert not same(
+            value(mdp, rm.Constrained(divergence, 0.9 * radius), 0), value(mdp, rm.Penalized(divergence, 0.0), 0)
+        )
         assert rm.matching_weight(mdp, rm.Constrained(divergence, 1.01 * radius), 0) == 0.0
     else:
         assert radius > 1.0  # no ball of finite size holds it: the first whose value cannot be told from the minimum
@@ -112,7 +118,8 @@ def test_wrong_forms(match: Any, ambiguity: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("match", "form", "name"), [(rm.matching_radius, rm.Penalized, "weight"), (rm.matching_weight, rm.Constrained, "radius")]
+    ("match", "form", "name"),
+    [(rm.matching_radius, rm.Penalized, "weight"), (rm.matching_weight, rm.Constrained, "radius")],
 )
 def test_one_number_only(match: Any, form: Any, name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be one number to have a match: got an array"):

@@ -42,12 +42,12 @@ def truncated_moments(p, a, x, o, n, base, tau):
 
 @inlined
 def penalized(p, a, x, o, n, w, tau):
-    """sup over tau of tau - w/2 - E(tau-x)_+^2/(2w), and that tau; `tau` is where to start, NaN if unknown.
+    """Sup over tau of tau - w/2 - E(tau-x)_+^2/(2w), and that tau; `tau` is where to start, NaN if unknown.
 
     A Newton step on E(tau-x)_+ = w is exact if it passes no outcome. A good start needs just this one pass.
     """
     mass, first, second, near, active = truncated_moments(p, a, x, o, n, 0.0, tau)
-    if 0.0 < mass and active < n:
+    if mass > 0.0 and active < n:
         step = (w - first) / mass
         square = second + step * (2.0 * first + step * mass)
         if abs(step) < near and 4.0 * square >= second:  # otherwise the update of the square cancels

@@ -14,6 +14,8 @@ _BIAS = np.int64(1023)
 _MANTISSA = np.int64(52)
 _LIMIT = 700.0
 
+LANE = 64  # loops over whole lanes run in vector code alone, so that a number has the same bits wherever it stands
+
 
 @inlined
 def reduced(y):
@@ -55,15 +57,15 @@ def exp(y):
 
 @kernel
 def expm1_all(x, n):
-    """x[:n] = exp(x[:n]) - 1, in place."""
-    for j in range(n):
+    """x[:n] = exp(x[:n]) - 1, in place, up to a full lane beyond n."""
+    for j in range((n + LANE - 1) // LANE * LANE):
         x[j] = expm1(x[j])
 
 
 @kernel
 def exp_all(x, n):
-    """x[:n] = exp(x[:n]), in place."""
-    for j in range(n):
+    """x[:n] = exp(x[:n]), in place, up to a full lane beyond n."""
+    for j in range((n + LANE - 1) // LANE * LANE):
         x[j] = exp(x[j])
 
 

@@ -32,7 +32,7 @@ def penalized(p, a, x, o, n, w):
 
 @inlined
 def log_mean_exp(p, a, e, o, n, centre, w):
-    """centre - w log E(1 + e) for e = exp((centre-x)/w) - 1; NaN if the centre was too far off to keep digits."""
+    """Centre - w log E(1 + e) for e = exp((centre-x)/w) - 1; NaN if the centre was too far off to keep digits."""
     total = 0.0
     for j in range(n):
         total += p[a + j] * e[o + j]
@@ -50,7 +50,7 @@ def tilt_arguments(x, o, n, lowest, theta, e):
 
 @inlined
 def tilted_moments(p, a, x, e, o, n, lowest, gentle):
-    """log E exp(-theta (x-min)), and mean and variance of x - min under that tilt.
+    """Log E exp(-theta (x-min)), and mean and variance of x - min under that tilt.
 
     `e` holds exp(-theta (x-min)), less 1 if the tilt is `gentle`: each is exact where the other cancels.
     """
@@ -79,9 +79,9 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
     """(inf of E_P x over D <= rho, the tilt theta = 1/weight); `theta` is where to start, NaN if unknown.
 
     D(theta) = -theta mean - log E exp(-theta x) is increasing with D' = theta Var; Newton on its square root, which is
-    linear for small theta, inside a bracket; it ends where D <= rho. If `prepared`, e holds the exponentials of the start
-    already. An infinite `closeness` asks for the value alone, which may then be the maximum that Newton predicts rather
-    than a bound.
+    linear for small theta, inside a bracket; it ends where D <= rho. If `prepared`, e holds the exponentials of the
+    start already. An infinite `closeness` asks for the value alone, which may then be the maximum that Newton predicts
+    rather than a bound.
     """
     lowest = lowest_outcome(x, o, n)
     largest = spread(x, o, n, lowest)
@@ -110,9 +110,15 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
         # The dual is concave in the weight: miss^2/scale is what one more Newton step would still gain.
         slope = theta * variance
         scale = 2.0 * theta * theta * slope
-        if closeness == math.inf and miss * miss <= _PREDICTABLE * largest * scale and abs(miss) <= _SHORT * theta * slope:
+        if (
+            closeness == math.inf
+            and miss * miss <= _PREDICTABLE * largest * scale
+            and abs(miss) <= _SHORT * theta * slope
+        ):
             return value + miss * miss / scale, theta
-        if miss * miss <= 1e-17 * largest * scale and abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho))):
+        if miss * miss <= 1e-17 * largest * scale and abs(miss) <= closeness * min(
+            theta * largest, max(rho, math.sqrt(rho))
+        ):
             break
         if miss < 0.0:
             low = theta

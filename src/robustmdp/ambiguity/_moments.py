@@ -7,7 +7,7 @@ from robustmdp._jit import inlined
 
 @inlined
 def lowest_and_mass(p, a, x, o, n):
-    """min x and the mass of all its minimisers."""
+    """Min x and the mass of all its minimisers."""
     lowest = x[o]
     mass = 0.0
     for j in range(n):
@@ -31,7 +31,7 @@ def mean(p, a, x, o, n):
 
 @inlined
 def lowest_outcome(x, o, n):
-    """min x."""
+    """Min x."""
     lowest = x[o]
     for j in range(n):
         y = x[o + j]
@@ -41,7 +41,7 @@ def lowest_outcome(x, o, n):
 
 @inlined
 def spread(x, o, n, lowest):
-    """max x - min x."""
+    """Max x - min x."""
     largest = 0.0
     for j in range(n):
         largest = max(largest, x[o + j] - lowest)

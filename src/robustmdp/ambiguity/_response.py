@@ -117,8 +117,10 @@ def smooth(spec, level, p, a, x, o, n, mass, spare, out, b):
 
 @kernel
 def respond_row(spec, level, p, a, x, o, n, spare, out, b):
-    """(dual, primal, eta, weight, D); out[b:b+n] is the worst-case distribution. Centres x[o:o+n] in place;
-    spare[o:o+n] is scratch."""
+    """(dual, primal, eta, weight, D), and the worst-case distribution in out[b:b+n].
+
+    Centres x[o:o+n] in place; spare[o:o+n] is scratch.
+    """
     mode, kind, k, _ = spec
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     for j in range(n):

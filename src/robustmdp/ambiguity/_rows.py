@@ -1,13 +1,15 @@
 """The row kernel: the worst-case values of a block of rows, by the algorithm that suits the divergence.
 
-Row i of a block is p[starts[i]:starts[i]+n] with outcomes x[offsets[i]:offsets[i+1]]. Each row remembers one number from
-the last sweep (a threshold, a tilt, a value), from which the next solve starts. Offsets are unsigned: Numba tests every
-signed index for being negative.
+Row i of a block is p[starts[i]:starts[i]+n] with outcomes x[offsets[i]:offsets[i+1]]. Each row remembers one number
+from the last sweep (a threshold, a tilt, a value), from which the next solve starts. Offsets are unsigned: Numba tests
+every signed index for being negative.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from robustmdp._jit import inlined, kernel
 from robustmdp.ambiguity import _chi_square, _kl, _smooth, _total_variation
@@ -85,7 +87,7 @@ def kl_penalized_rows(mode, p, starts, x, offsets, count, levels, memory, values
         scale = 1.0 / levels[i] if 0.0 < levels[i] < math.inf else 0.0
         for j in range(offsets[i + 1] - o):
             scratch[o + j] = (centre - x[o + j]) * scale
-    expm1_all(scratch, offsets[count])
+    expm1_all(scratch, np.int64(offsets[count]))
     for i in range(count):
         a, o, level = starts[i], offsets[i], levels[i]
         n = offsets[i + 1] - o
@@ -106,7 +108,7 @@ def kl_constrained_rows(mode, p, starts, x, offsets, count, levels, memory, valu
         o = offsets[i]
         n = offsets[i + 1] - o
         tilt_arguments(x, o, n, lowest_outcome(x, o, n), memory[i], scratch)
-    exp_all(scratch, offsets[count])
+    exp_all(scratch, np.int64(offsets[count]))
     for i in range(count):
         a, o, level = starts[i], offsets[i], levels[i]
         n = offsets[i + 1] - o
@@ -149,7 +151,7 @@ def smooth_rows(spec, p, starts, x, offsets, count, levels, memory, values, scra
 
 @kernel
 def rows(spec, p, starts, x, offsets, count, levels, memory, values, scratch):
-    """The worst-case values of a block; `spec` is (mode, kind, k, edge), `scratch` is as long as x."""
+    """The worst-case values of a block; `spec` is (mode, kind, k, edge), `scratch` is longer than x by a lane."""
     mode, kind, k, _ = spec
     if kind == CRESSIE_READ and k == 2.0:
         chi_square_rows(mode, p, starts, x, offsets, count, levels, memory, values)

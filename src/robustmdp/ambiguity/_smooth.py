@@ -1,8 +1,8 @@
 """Every other divergence: a safeguarded Newton method on E f*' = 1, and one around it for the radius.
 
-With d = x - min x and theta = 1/weight, the argument of f* is anchor - u, u = theta d + shift (see divergences.kernels).
-E f*' falls as the shift grows. `low` and `high` enclose the root; where f* has a kink they end as neighbouring floats,
-and the worst case is the mixture of the two that sums to 1.
+With d = x - min x and theta = 1/weight, the argument of f* is anchor - u, u = theta d + shift (see the divergences'
+kernels). E f*' falls as the shift grows. `low` and `high` enclose the root; where f* has a kink they end as
+neighbouring floats, and the worst case is the mixture of the two that sums to 1.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def find_shift(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, largest, me
             proposal = low + (total_low - 1.0) / (total_low - total_high) * (high - low)
         if not (low < proposal < high) or step > 50:
             proposal = math.sqrt(low * high) if low > 0.0 and high > 16.0 * low else 0.5 * (low + high)
-        if proposal == low or proposal == high:
+        if proposal in (low, high):
             break
         shift = proposal
     return shift, low, high, total
@@ -96,7 +96,7 @@ def find_shift(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, largest, me
 
 @kernel
 def penalized(kind, k, edge, p, a, x, o, n, w):
-    """sup over eta of eta - w E f*((eta - x)/w), and that eta."""
+    """Sup over eta of eta - w E f*((eta - x)/w), and that eta."""
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     largest = spread(x, o, n, lowest) / w
     if largest == 0.0 or largest > _HUGE:
@@ -111,7 +111,7 @@ def penalized(kind, k, edge, p, a, x, o, n, w):
 
 @kernel
 def fill_tilt(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift, share, out, b):
-    """out += share p f*'; returns the share of E f*' and, for a user's f, of D from Fenchel's equality f(t) = t y - f*(y)."""
+    """out += share p f*'; returns the share of E f*' and, for a user's f, of D by Fenchel's equality f = t y - f*."""
     total = 0.0
     cost = 0.0
     for j in range(n):
@@ -196,9 +196,9 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
     """(inf of E_P x over D <= rho, low, high, eta): the weight is 1/low; `out` is scratch.
 
     Newton on sqrt D(theta) = sqrt rho inside a bracket; the square root is linear for small theta. The dual value is
-    exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well. If that is
-    infinite only the value is wanted, which may then be the maximum that Newton predicts rather than a bound. Where f* has
-    a kink D jumps: then low < high are neighbours on both sides of the radius, otherwise they are equal.
+    exact to second order in the miss, the primal one only to first: `closeness` asks for a small miss as well. If that
+    is infinite only the value is wanted, which may then be the maximum that Newton predicts rather than a bound. Where
+    f* has a kink D jumps: then low < high are neighbours on both sides of the radius, otherwise they are equal.
     """
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     largest = spread(x, o, n, lowest)

@@ -137,7 +137,7 @@ class Penalized(_Levelled):
         return self.level
 
     def kernel_level(self, discount: float) -> Level:
-        """discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
+        """Discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
         factor = discount * self.divergence.kernel.scale
         level = np.asarray(self.level)
         scaled = np.where(np.isinf(level), np.inf, factor * np.where(np.isinf(level), 0.0, level))

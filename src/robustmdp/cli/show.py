@@ -15,7 +15,7 @@ def solve_with_progress(mdp: MDP, ambiguity: Ambiguity, **options: Any) -> Solut
     """`solve` with a line on the terminal that says how far it is; silent where there is no terminal."""
     from rich.console import Console
 
-    from robustmdp import solve
+    from robustmdp.planning import solve
 
     console = Console(stderr=True)
     with console.status("Preparing the kernels (the first run on a machine compiles them)") as status:

@@ -87,7 +87,7 @@ class FDivergence(ABC):
             y = (s - self.slope_at_one) / scale
             if y > self.edge:
                 return math.inf
-            return scale * conjugate(kind, k, self.edge, False, -y) + self.slope_at_one
+            return float(scale * conjugate(kind, k, self.edge, False, -y) + self.slope_at_one)
 
         return _elementwise(one, s)
 

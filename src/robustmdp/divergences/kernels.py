@@ -66,7 +66,7 @@ def _tilt_cressie_read(k, at_edge, u):
 
 @kernel
 def _log_tilt(k, at_edge, u):
-    """log f*' = log(q)/(k-1), which tends to -u as k tends to 1."""
+    """Log f*' = log(q)/(k-1), which tends to -u as k tends to 1."""
     if k == 1.0:
         return -u
     q = (1.0 - k) * u

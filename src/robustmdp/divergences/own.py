@@ -21,8 +21,8 @@ class Divergence(FDivergence):
     """An f-divergence from its conjugate f* and f*', plain Python functions of one number.
 
     Both are compiled on first use, so they may use only arithmetic, `math` and numbers. Where f* has a kink, f*' may
-    return any slope between the two sides. Assumption 2.1 of the paper is checked: sup over s of s - f*(s) is f(1), which
-    must be 0, and f*' must be non-negative and non-decreasing.
+    return any slope between the two sides. Assumption 2.1 of the paper is checked: sup over s of s - f*(s) is f(1),
+    which must be 0, and f*' must be non-negative and non-decreasing.
 
     Parameters
     ----------
@@ -178,11 +178,13 @@ def _check_assumption(divergence: Divergence) -> None:
     at = divergence.slope_at_one
     name = f"divergence {divergence.name!r}"
     reach = 1e-6 * max(1.0, abs(at))
-    below, above = (_call(divergence._derivative, s) for s in (at - reach, min(at + reach, divergence.slope_at_infinity)))
+    below, above = (
+        _call(divergence._derivative, s) for s in (at - reach, min(at + reach, divergence.slope_at_infinity))
+    )
     _checks.must(
         abs(at) < 1e6 and below <= 1.0 + _ROUNDING and above >= 1.0 - _ROUNDING,
-        f"{name} must have an s with f*'(s) = 1, which is f'(1) (Assumption 2.1): f*' goes from {below:.6g} to {above:.6g} "
-        f"around s = {at:.6g}",
+        f"{name} must have an s with f*'(s) = 1, which is f'(1) (Assumption 2.1): "
+        f"f*' goes from {below:.6g} to {above:.6g} around s = {at:.6g}",
     )
     top = at - _call(divergence._conjugate, at)
     _checks.must(

@@ -16,11 +16,17 @@ Names = tuple[Sequence[str] | None, Sequence[str] | None]
 
 
 def from_arrays(
-    transitions: Any, rewards: Any, discount: float, state_names: Sequence[str] | None, action_names: Sequence[str] | None
+    transitions: Any,
+    rewards: Any,
+    discount: float,
+    state_names: Sequence[str] | None,
+    action_names: Sequence[str] | None,
 ) -> MDP:
     """See MDP.from_arrays."""
     sparse = _is_sparse_list(transitions)
-    state, action, following, probability, shape = _sparse_entries(transitions) if sparse else _dense_entries(transitions)
+    state, action, following, probability, shape = (
+        _sparse_entries(transitions) if sparse else _dense_entries(transitions)
+    )
     entry_rewards = _rewards_of_entries(rewards, state, action, following, shape)
     return _assemble(
         (state, action, following, probability, entry_rewards),
@@ -48,15 +54,15 @@ def _dense_entries(transitions: Any) -> tuple[IntArray, IntArray, IntArray, Floa
 def _sparse_entries(matrices: Sequence[Any]) -> tuple[IntArray, IntArray, IntArray, FloatArray, tuple[int, int]]:
     n_states = matrices[0].shape[0]
     parts = []
-    for action, matrix in enumerate(matrices):
+    for index, matrix in enumerate(matrices):
         _checks.must(
             matrix.shape == (n_states, n_states),
-            f"transitions must be square matrices of one size: got {matrix.shape} at transitions[{action}], "
+            f"transitions must be square matrices of one size: got {matrix.shape} at transitions[{index}], "
             f"and {matrices[0].shape} at transitions[0]",
         )
         csr = matrix.tocsr()
         state = np.repeat(np.arange(n_states), np.diff(csr.indptr))
-        parts.append((state, np.full(csr.nnz, action), csr.indices, csr.data.astype(np.float64)))
+        parts.append((state, np.full(csr.nnz, index), csr.indices, csr.data.astype(np.float64)))
     state, action, following, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return state, action, following, probability, (n_states, len(matrices))
 

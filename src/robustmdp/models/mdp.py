@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,7 +229,9 @@ class MDP:
         first, last = int(self.state_ptr[state]), int(self.state_ptr[state + 1])
         offset = int(np.searchsorted(self.actions[first:last], action))
         available = first + offset < last and self.actions[first + offset] == action
-        _checks.must(bool(available), f"action must be available: {self.action_name(action)} is not in {self.state_name(state)}")
+        _checks.must(
+            bool(available), f"action must be available: {self.action_name(action)} is not in {self.state_name(state)}"
+        )
         return first + offset
 
     def state_name(self, state: int) -> str:
@@ -272,6 +274,9 @@ class MDP:
         return self._identity() == other._identity() and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MDP, tuple(getattr(self, name.name) for name in fields(self))  # a copy is made read-only again
 
     def __hash__(self) -> int:
         return hash((*self._identity(), self.n_states, self.nnz))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp.ambiguity._exponential import LANE
 from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import kernels, threads
@@ -31,7 +32,7 @@ class Bracket(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """v = cost + discount * P v: what is left of the world when the policy and nature have chosen; the end is column S."""
+    """v = cost + discount * P v: what is left when the policy and nature have chosen; the end is column S."""
 
     indptr: IntArray
     indices: npt.NDArray[np.int32]
@@ -50,17 +51,26 @@ class Response(NamedTuple):
 
 def _scratch(longest_row: int) -> tuple[npt.NDArray[np.generic], ...]:
     """One thread's work space: three for outcomes, and per row its starts, offsets, level, memory, value."""
-    size = max(int(kernels.BLOCK), longest_row)
+    size = max(int(kernels.BLOCK), longest_row) + LANE
     rows = int(kernels.BLOCK)
     starts, offsets = np.empty(rows, dtype=np.uint64), np.empty(rows + 1, dtype=np.uint64)
-    return np.empty(size), np.empty(size), np.empty(size), starts, offsets, np.empty(rows), np.empty(rows), np.empty(rows)
+    return (
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        starts,
+        offsets,
+        np.empty(rows),
+        np.empty(rows),
+        np.empty(rows),
+    )
 
 
 class RobustBellman:
     """(Tv)(s) = max over a of inf over P of E_P[r(s,a,s') + discount v(s')] + discount * weight * D_f(P || P0).
 
-    The operator of the paper's (5) and (6), a discount-contraction (Proposition 3.1). Each pair remembers the multiplier
-    of its last solve; an instance must therefore not be shared between threads.
+    The operator of the paper's (5) and (6), a discount-contraction (Proposition 3.1). Each pair remembers the
+    multiplier of its last solve; an instance must therefore not be shared between threads.
 
     Parameters
     ----------
@@ -98,7 +108,9 @@ class RobustBellman:
             wrong = np.flatnonzero(np.isnan(at_pairs))
             if wrong.size:
                 s, a = self.mdp.states[wrong[0]], self.mdp.actions[wrong[0]]
-                _checks.fail(f"{self.ambiguity.level_name} must be a number where an action is available: got nan at [{s}, {a}]")
+                _checks.fail(
+                    f"{self.ambiguity.level_name} must be a number where an action is available: got nan at [{s}, {a}]"
+                )
             return self.mdp.pairs(self.ambiguity.kernel_level(self.mdp.discount))
         return np.array([self.ambiguity.kernel_level(self.mdp.discount)])
 
@@ -133,7 +145,9 @@ class RobustBellman:
         out[mdp.states, mdp.actions] = self._q
         return out
 
-    def apply_policy(self, policy: npt.ArrayLike | PolicyRows, v: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
+    def apply_policy(
+        self, policy: npt.ArrayLike | PolicyRows, v: npt.ArrayLike, out: FloatArray | None = None
+    ) -> FloatArray:
         """T^pi v, (S,): the operator of a fixed policy, (S,) actions or (S, A) probabilities (Proposition 3.1)."""
         chosen = policy if isinstance(policy, PolicyRows) else policy_rows(self.mdp, policy)
         out = self._result(out, (self.mdp.n_states,))
@@ -162,7 +176,9 @@ class RobustBellman:
         mdp = self.mdp
         self._set_outcome(v)
         data, penalty, eta = self._respond(_NO_PAIRS, mdp.indptr, mdp.nnz)
-        return Response(mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan))
+        return Response(
+            mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan)
+        )
 
     # what solvers call
 
@@ -221,7 +237,16 @@ class RobustBellman:
         def task(slot: int, lo: int, hi: int) -> None:
             del slot
             kernels.policy_rows(
-                self._world, policy.pairs, policy.weights, policy.starts.view(np.uint64), lo, hi, indices, data, penalty, cost
+                self._world,
+                policy.pairs,
+                policy.weights,
+                policy.starts.view(np.uint64),
+                lo,
+                hi,
+                indices,
+                data,
+                penalty,
+                cost,
             )
 
         threads.run(task, ranges)
@@ -244,7 +269,9 @@ class RobustBellman:
 
     def _set_outcome(self, v: npt.ArrayLike) -> None:
         values = np.asarray(v, dtype=np.float64)
-        _checks.must(values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}")
+        _checks.must(
+            values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}"
+        )
         np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
 
     def _respond(self, pairs: IntArray, starts: IntArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -254,8 +281,8 @@ class RobustBellman:
 
         def task(slot: int, lo: int, hi: int) -> None:
             kernel(
-                self._world, self._spec, self._levels, self._outcome, pairs, starts.view(np.uint64), lo, hi, data, penalty, eta,
-                *self._scratch[slot][:2],
+                self._world, self._spec, self._levels, self._outcome, pairs, starts.view(np.uint64), lo, hi, data,
+                penalty, eta, *self._scratch[slot][:2],
             )  # fmt: skip
 
         threads.run(task, threads.split(starts, self._parts))
@@ -269,7 +296,9 @@ class RobustBellman:
         shift: FloatArray | float = 0.0
         if self.ambiguity.divergence.slope_at_one and self.ambiguity.mode == 1:
             level = self.ambiguity.level
-            shift = self.ambiguity.divergence.slope_at_one * (self.mdp.pairs(level) if isinstance(level, np.ndarray) else level)
+            shift = self.ambiguity.divergence.slope_at_one * (
+                self.mdp.pairs(level) if isinstance(level, np.ndarray) else level
+            )
         return eta / self.mdp.discount + shift
 
     @staticmethod
@@ -277,7 +306,8 @@ class RobustBellman:
         if out is None:
             return np.empty(shape)
         _checks.must(
-            out.shape == shape and out.dtype == np.float64, f"out must be float64 of shape {shape}: got {out.dtype} {out.shape}"
+            out.shape == shape and out.dtype == np.float64,
+            f"out must be float64 of shape {shape}: got {out.dtype} {out.shape}",
         )
         return out
 
@@ -285,7 +315,7 @@ class RobustBellman:
         return {"mdp": self.mdp, "ambiguity": self.ambiguity, "threads": self.threads}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__init__(state["mdp"], state["ambiguity"], threads=state["threads"])  # type: ignore[misc, arg-type]
+        self.__init__(state["mdp"], state["ambiguity"], threads=state["threads"])  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"RobustBellman on {self.mdp.n_states:,} states and {self.mdp.n_pairs:,} pairs, {self.ambiguity}"

@@ -125,7 +125,7 @@ def rounding(spec, level, n, scale):
 
 @kernel
 def bracket_pairs(world, spec, levels, outcome, no_pairs, scale, lo, hi, memory, lower, upper, scratch):
-    """lower <= r + worst case <= upper from dual and primal values, both widened by rounding."""
+    """Lower <= r + worst case <= upper from dual and primal values, both widened by rounding."""
     indptr, _, probabilities, rewards, on_successors = world
     x, spare, out = scratch[0], scratch[1], scratch[2]
     closed = is_closed(spec)
@@ -153,7 +153,9 @@ def respond_pairs(world, spec, levels, outcome, pairs, starts, lo, hi, data, pen
         pair = pairs[i] if len(pairs) else i
         n = gather(world, outcome, pair, x, _START)
         level = levels[pair] if len(levels) > 1 else levels[0]
-        _, _, multiplier, _, cost = respond_row(spec, level, probabilities, indptr[pair], x, _START, n, spare, data, starts[i])
+        _, _, multiplier, _, cost = respond_row(
+            spec, level, probabilities, indptr[pair], x, _START, n, spare, data, starts[i]
+        )
         penalty[i] = level * cost if spec[0] == PENALIZED and 0.0 < level < math.inf else 0.0
         eta[i] = multiplier
 
@@ -195,7 +197,7 @@ def dot(a, b):
 
 @kernel
 def chain_sweeps(indptr, indices, data, cost, discount, can_end, v, w, target, limit):
-    """v <- cost + discount P v until the span of the change is at most `target`; ends span-corrected in v.
+    """V <- cost + discount P v until the span of the change is at most `target`; ends span-corrected in v.
 
     Returns (sweeps, first span, last span). `v` has the end's 0 last, `w` is scratch of its length.
     """

@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class PolicyRows(NamedTuple):
-    """State s uses pairs[state_ptr[s]:state_ptr[s+1]] with these weights; starts are the offsets of their successors."""
+    """State s uses pairs[state_ptr[s]:state_ptr[s+1]] with these weights; starts are offsets of their successors."""
 
     pairs: IntArray
     weights: FloatArray
@@ -26,7 +26,7 @@ class PolicyRows(NamedTuple):
         """The likeliest action of each state, (S,)."""
         table = np.zeros((mdp.n_states, mdp.n_actions))
         table[mdp.states[self.pairs], mdp.actions[self.pairs]] = self.weights
-        return table.argmax(axis=1)
+        return np.asarray(table.argmax(axis=1), dtype=np.int64)
 
 
 def policy_rows(mdp: MDP, policy: npt.ArrayLike) -> PolicyRows:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def split(work: np.ndarray, parts: int) -> list[tuple[int, int]]:
         return [(0, len(work) - 1)]
     edges = np.searchsorted(work, np.linspace(0, work[-1], parts + 1))
     edges[0], edges[-1] = 0, len(work) - 1
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+    return [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
 
 
 def run(task: Callable[[int, int, int], None], ranges: list[tuple[int, int]]) -> None:

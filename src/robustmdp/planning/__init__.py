@@ -2,6 +2,6 @@
 
 from robustmdp.planning.dual_ascent import DualAscent as DualAscent
 from robustmdp.planning.policy_iteration import PolicyIteration as PolicyIteration
-from robustmdp.planning.solve import evaluate as evaluate
-from robustmdp.planning.solve import solve as solve
+from robustmdp.planning.solving import evaluate as evaluate
+from robustmdp.planning.solving import solve as solve
 from robustmdp.planning.value_iteration import ValueIteration as ValueIteration

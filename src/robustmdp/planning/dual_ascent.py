@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,9 +24,9 @@ class DualAscent:
     """eta <- Proj(eta + alpha (1 - E f*'((eta - V)/weight))), `inner_steps` times; then Q <- R + discount J(eta).
 
     Algorithm 3 as printed, for a chi-square or Kullback-Leibler penalty. V is projected onto the value range; eta onto
-    the paper's [-2 weight, 2/(1-discount) + 2 weight] for chi-square, and onto [min V + weight, max V + weight] for KL,
-    where the paper gives none. KL's gradient is unbounded, so its steps are halved until the dual rises. The bounds come
-    from one exact sweep at the end. Steps of a trace are estimates: they use the inexact Q.
+    the paper's [-2 weight, 2/(1-discount) + 2 weight] for chi-square, and onto [min V + weight, max V + weight] for
+    KL, where the paper gives none. KL's gradient is unbounded, so its steps are halved until the dual rises. The bounds
+    come from one exact sweep at the end; those of the trace are estimates, from the inexact Q.
 
     Parameters
     ----------
@@ -49,8 +48,6 @@ class DualAscent:
     step: float | None = None
     warm_start: bool = True
 
-    fixed_steps: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         _checks.positive_integer("steps", self.steps)
         _checks.positive_integer("inner_steps", self.inner_steps)
@@ -62,6 +59,11 @@ class DualAscent:
     def max_steps(self) -> int:
         """All steps are taken."""
         return self.steps
+
+    @property
+    def fixed_steps(self) -> bool:
+        """All steps are taken."""
+        return True
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """One outer step after the other, from Q = the top of the value range."""
@@ -131,7 +133,9 @@ def ascend(world, settings, discount, weights, low, high, v, eta, q):
             x[j] = v[indices[a + j]] + (rewards[a + j] / discount if on_successors else 0.0)
             bottom, top = min(bottom, x[j]), max(top, x[j])
         weight = weights[pair]
-        floor, ceiling = (bottom + weight, top + weight) if kl else (low - 2.0 * weight, 2.0 * high - low + 2.0 * weight)
+        floor, ceiling = (
+            (bottom + weight, top + weight) if kl else (low - 2.0 * weight, 2.0 * high - low + 2.0 * weight)
+        )
         if on_successors and not kl:
             floor, ceiling = bottom - 2.0 * weight, 2.0 * top - bottom + 2.0 * weight
         at = eta[pair] if warm_start else 0.0

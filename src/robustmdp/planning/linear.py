@@ -22,7 +22,7 @@ _NARROW = 4.0  # bandwidths, in square roots of the size, that factorise without
 
 
 class ChainSolver:
-    """Solves the chains of one run; keeps the factorisation of an earlier chain as a preconditioner for the next ones."""
+    """Solves the chains of one run; an earlier chain's factorisation preconditions the next ones."""
 
     def __init__(self, can_end: bool) -> None:
         self._can_end = can_end
@@ -30,7 +30,7 @@ class ChainSolver:
         self._factors: Any = None
 
     def solve(self, chain: Chain, start: FloatArray, accuracy: float) -> FloatArray:
-        """v with an error of at most `accuracy`, in the sup norm, or the best that was reached."""
+        """V with an error of at most `accuracy`, in the sup norm, or the best that was reached."""
         v = np.append(start, 0.0)
         target = 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300)
         scratch = np.empty_like(v)

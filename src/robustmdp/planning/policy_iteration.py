@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +30,10 @@ _NOMINAL_LOOK_AHEAD = 30
 class PolicyIteration:
     """Solve for the greedy policy and nature's answer at once; where that does not help, for nature's answer first.
 
-    Each step sweeps once over all pairs and then either (joint) fixes both players' choices and solves that chain, which
-    is kept only if the certified bound shrinks, or (nested) solves for nature's best answer to the policy, which is a
-    concave problem and always converges, or, should both fail, sweeps. Where joint steps fail, the rest starts from the
-    nominal solution.
+    Each step sweeps once over all pairs and then either (joint) fixes both players' choices and solves that chain,
+    which is kept only if the certified bound shrinks, or (nested) solves for nature's best answer to the policy, which
+    is a concave problem and always converges, or, should both fail, sweeps. Where joint steps fail, the rest starts
+    from the nominal solution.
 
     Parameters
     ----------
@@ -48,10 +47,13 @@ class PolicyIteration:
 
     max_steps: int = 1000
 
-    fixed_steps: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         _checks.positive_integer("max_steps", self.max_steps)
+
+    @property
+    def fixed_steps(self) -> bool:
+        """The tolerance may end it."""
+        return False
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """Yield the sweep at each new iterate."""
@@ -134,17 +136,20 @@ class _Work:
             self.bellman.apply_policy(self.policy, v, out=swept)
         return Progress(v, swept, mdp.can_end, mdp.discount, self._chosen())
 
+    def _policy_of(self, progress: Progress) -> PolicyRows:
+        return progress.policy if progress.policy is not None else self._chosen()
+
     def _chosen(self) -> PolicyRows:
         return self.policy if self.policy is not None else rows_of_pairs(self.bellman.mdp, self.bellman.best_pairs())
 
     def joint(self, progress: Progress) -> Progress:
         """Fix the greedy policy and nature's answer to it at v, solve that chain."""
-        chain = self.bellman.chain(progress.policy, progress.v)
+        chain = self.bellman.chain(self._policy_of(progress), progress.v)
         accuracy = max(_JOINT_ACCURACY * progress.error_bound, self._floor(progress))
         return self.sweep(self.linear.solve(chain, progress.centred(), accuracy))
 
     def nested(self, progress: Progress) -> Progress:
-        """Solve for nature's best answer to the greedy policy, closely enough that the policy improves, then look ahead.
+        """Solve for nature's best answer to the greedy policy, closely enough for it to improve, then look ahead.
 
         The sweeps after it are cheap beside that solve and carry its news far.
         """
@@ -161,12 +166,13 @@ class _Work:
         """The value of the greedy policy against its worst case: Newton on nature alone, a concave problem."""
         mdp = self.bellman.mdp
         accuracy = max(0.1 * (1.0 - mdp.discount) * progress.error_bound, self._floor(progress))
+        policy = self._policy_of(progress)
         v = progress.swept
         swept = np.empty_like(v)
         for _ in range(100):
-            v = self.linear.solve(self.bellman.chain(progress.policy, v), v, 0.25 * accuracy)
-            self.bellman.apply_policy(progress.policy, v, out=swept)
-            inner = Progress(v, swept, mdp.can_end, mdp.discount, progress.policy)
+            v = self.linear.solve(self.bellman.chain(policy, v), v, 0.25 * accuracy)
+            self.bellman.apply_policy(policy, v, out=swept)
+            inner = Progress(v, swept, mdp.can_end, mdp.discount, policy)
             if inner.error_bound <= accuracy:
                 break
         return inner.centred()

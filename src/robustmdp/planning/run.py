@@ -52,7 +52,7 @@ class Progress:
 
     @property
     def residual(self) -> float:
-        """max |Tv - v|."""
+        """Max |Tv - v|."""
         return max(abs(self.low), abs(self.high))
 
     @property
@@ -70,8 +70,13 @@ class Progress:
 class Solver(Protocol):
     """A solver is a frozen record of settings; `iterate` yields progress for ever, one item per step."""
 
-    max_steps: int
-    fixed_steps: bool  # are all steps taken, whatever they reach?
+    @property
+    def max_steps(self) -> int:
+        """After how many steps to give up."""
+
+    @property
+    def fixed_steps(self) -> bool:
+        """Are all steps taken, whatever they reach?"""
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]: ...
 
@@ -138,7 +143,7 @@ class _Stall:
         floor = 256.0 * np.finfo(float).eps * max(1e-300, float(np.abs(progress.swept).max()))
         self._idle = 0 if spread < 0.9 * self._best else self._idle + 1
         self._best = min(self._best, spread)
-        return spread <= floor and self._idle >= 5
+        return bool(spread <= floor and self._idle >= 5)
 
 
 def certify(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,12 +32,15 @@ class ValueIteration:
     stopping: str = "span"
     max_steps: int = 1_000_000
 
-    fixed_steps: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if self.stopping not in ("span", "residual"):
             _checks.nearest("stopping", self.stopping, ("span", "residual"))
         _checks.positive_integer("max_steps", self.max_steps)
+
+    @property
+    def fixed_steps(self) -> bool:
+        """The tolerance may end it."""
+        return False
 
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """Sweep for ever."""

@@ -69,7 +69,7 @@ def two_state_value(stay: float, discount: float, weight: float) -> float:
 
 
 def river_swim(n_states: int = 6, discount: float = 0.95) -> MDP:
-    """Swim up against the current for a rare large reward, or drift down for a sure small one (Strehl and Littman 2008).
+    """Swim up the current for a rare large reward, or drift down for a sure small one (Strehl and Littman 2008).
 
     >>> river_swim().action_names
     ('drift', 'swim')

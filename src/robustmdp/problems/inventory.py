@@ -32,9 +32,13 @@ def inventory(capacity: int = 20, mean_demand: float = 5.0, discount: float = 0.
                 left = available - sold
                 profit = 4.0 * sold - 2.0 * order - 3.0 * (order > 0) - 0.1 * left
                 rows.append((stock, order, left, probability, profit))
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    state, action, following, chance, reward = (np.array(column) for column in zip(*rows, strict=True))
     return MDP.from_rows(
-        *columns,
+        state,
+        action,
+        following,
+        chance,
+        reward,
         discount,
         n_states=capacity + 1,
         state_names=[f"{s} in stock" for s in range(capacity + 1)],

@@ -16,9 +16,7 @@ _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
 
 
-def matching_radius(
-    mdp: MDP, ambiguity: Penalized, initial: npt.ArrayLike, *, threads: int | None = None
-) -> float:
+def matching_radius(mdp: MDP, ambiguity: Penalized, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
     """The radius rho with V_constrained(initial) = V_penalized(initial) (Theorem 3.1), in [0, inf].
 
     Parameters
@@ -39,9 +37,7 @@ def matching_radius(
     return search.level(Constrained)
 
 
-def matching_weight(
-    mdp: MDP, ambiguity: Constrained, initial: npt.ArrayLike, *, threads: int | None = None
-) -> float:
+def matching_weight(mdp: MDP, ambiguity: Constrained, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
     """The weight lambda with V_penalized(initial) = V_constrained(initial) (Theorem 3.1), in [0, inf].
 
     0.0 once the ball contains the worst point mass. Parameters as in `matching_radius`.
@@ -103,7 +99,7 @@ class _Search:
             level = following
 
     def _bisect(self, form: type[Penalized] | type[Constrained], robust: float, nominal: float) -> float:
-        """Bisection on the logarithm, ended by the Illinois rule's points where it helps."""
+        """Brent's method on the logarithm of the level."""
         from scipy.optimize import brentq
 
         if robust == nominal:
@@ -113,7 +109,7 @@ class _Search:
         return math.exp(root)
 
     def _least_robust_minimum(self, form: type[Penalized] | type[Constrained]) -> float:
-        """The value is the minimum over the support: for a weight that is 0, for a radius the smallest that reaches it."""
+        """The value is the minimum over the support: weight 0, or the smallest radius that reaches it."""
         if form is Penalized:
             return 0.0
         low, high = 1e-12, 1.0

@@ -45,7 +45,8 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     """
     check_ambiguity(ambiguity)
     _checks.must(
-        isinstance(ambiguity.level, float), f"{ambiguity.level_name} must be one number for one distribution: got an array"
+        isinstance(ambiguity.level, float),
+        f"{ambiguity.level_name} must be one number for one distribution: got an array",
     )
     probabilities, values = _checked(p, v)
     support = np.flatnonzero(probabilities)
@@ -85,4 +86,6 @@ def _respond(ambiguity: Ambiguity, p: FloatArray, v: FloatArray) -> tuple[FloatA
     level = ambiguity.kernel_level(1.0)
     out = np.empty_like(p)
     start = np.uint64(0)
-    return out, kernel(tuple(ambiguity.spec), level, p, start, v, start, np.uint64(p.size), np.empty_like(p), out, start)
+    return out, kernel(
+        tuple(ambiguity.spec), level, p, start, v, start, np.uint64(p.size), np.empty_like(p), out, start
+    )

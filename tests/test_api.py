@@ -1,0 +1,93 @@
+"""The public names, listed once more, so that adding one is a decision."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import robustmdp as rm
+
+PUBLIC = [
+    "Burg",
+    "ChiSquare",
+    "Constrained",
+    "CressieRead",
+    "Divergence",
+    "DualAscent",
+    "Hellinger",
+    "JensenShannon",
+    "KL",
+    "MDP",
+    "Multipliers",
+    "Nominal",
+    "Penalized",
+    "PolicyIteration",
+    "RobustBellman",
+    "Solution",
+    "Status",
+    "TotalVariation",
+    "ValueIteration",
+    "WorstCase",
+    "evaluate",
+    "matching_radius",
+    "matching_weight",
+    "problems",
+    "solve",
+    "worst_case",
+]
+PROBLEMS = [
+    "chain",
+    "garnet",
+    "grid_world",
+    "inventory",
+    "machine_replacement",
+    "river_swim",
+    "two_state",
+    "two_state_value",
+]
+
+
+def test_the_public_names() -> None:
+    assert sorted(rm.__all__) == PUBLIC
+    assert set(PUBLIC) <= set(dir(rm))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = rm.nothing
+
+
+def test_the_problems() -> None:
+    functions = [name for name, thing in vars(rm.problems).items() if inspect.isfunction(thing)]
+    assert sorted(functions) == PROBLEMS
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "problems"])
+def test_every_name_is_documented(name: str) -> None:
+    thing = getattr(rm, name)
+    assert thing is getattr(rm, name)
+    assert inspect.getdoc(thing)
+    assert thing.__module__.startswith("robustmdp.")
+
+
+SIGNATURES = {
+    "solve": "(mdp, ambiguity, *, solver, tol, threads, callback)",
+    "evaluate": "(mdp, policy, ambiguity, *, tol, threads, callback)",
+    "worst_case": "(ambiguity, p, v)",
+    "matching_radius": "(mdp, ambiguity, initial, *, threads)",
+    "matching_weight": "(mdp, ambiguity, initial, *, threads)",
+    "RobustBellman": "(mdp, ambiguity, *, threads)",
+    "Penalized": "(divergence, weight)",
+    "Constrained": "(divergence, radius)",
+    "DualAscent": "(steps, inner_steps, step, warm_start)",
+    "Divergence": "(name, conjugate, conjugate_derivative, *, slope_at_infinity)",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name: str) -> None:
+    parameters = inspect.signature(getattr(rm, name)).parameters.values()
+    words: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in words:
+            words.append("*")
+        words.append(parameter.name)
+    assert f"({', '.join(words)})" == SIGNATURES[name]
