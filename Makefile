@@ -14,7 +14,7 @@ demo: $(VENV)/.gymnasium
 	$(BIN)/python examples/machine.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests src docs
+	$(BIN)/python -m pytest -n 2
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m jit_off tests
 
 lint: $(VENV)/.lint $(VENV)/.test
