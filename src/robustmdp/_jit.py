@@ -92,9 +92,11 @@ def _inlining(function: Any) -> dict[str, Any]:
     return {"forceinline": True} if getattr(function, "targetoptions", {}).get("forceinline") else {}
 
 
-def respecialise(entry: Any, replaced: dict[Any, Any]) -> Any:
-    """A copy of the kernel `entry` in which every kernel of `replaced`, at any depth, is its replacement."""
-    done = dict(replaced)
+def respecialise(entry: Any, done: dict[Any, Any]) -> Any:
+    """A copy of the kernel `entry` in which every kernel of `done`, at any depth, is its replacement.
+
+    Copies made on the way are added to `done`, so that a second entry shares them.
+    """
 
     def visit(function: Any) -> Any:
         if function in done:

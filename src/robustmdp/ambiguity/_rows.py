@@ -107,7 +107,8 @@ def kl_constrained_rows(mode, p, starts, x, offsets, count, levels, memory, valu
     for i in range(count):
         o = offsets[i]
         n = offsets[i + 1] - o
-        tilt_arguments(x, o, n, lowest_outcome(x, o, n), memory[i], scratch)
+        start = memory[i] if memory[i] < math.inf else 0.0
+        tilt_arguments(x, o, n, lowest_outcome(x, o, n), start, scratch)
     exp_all(scratch, np.int64(offsets[count]))
     for i in range(count):
         a, o, level = starts[i], offsets[i], levels[i]

@@ -85,7 +85,9 @@ class Divergence(FDivergence):
         return _elementwise(lambda one: _call(self._derivative, one) if one <= self._edge else math.inf, s)
 
     def specialise(self, entry: Any) -> Any:
-        return _specialised(entry, self._conjugate, self._derivative)
+        from robustmdp import _jit
+
+        return _jit.respecialise(entry, _copies(self._conjugate, self._derivative))
 
     def _generator(self, t: float) -> float:
         if t < 0.0:
@@ -116,23 +118,15 @@ def _rebuild(name: str, conjugate: Any, derivative: Any, edge: float) -> Diverge
 
 
 @lru_cache(maxsize=64)
-def _specialised(entry: Any, conjugate: Any, derivative: Any) -> Any:
-    """One compiled copy of a kernel per pair of functions, in memory."""
+def _copies(conjugate: Any, derivative: Any) -> dict[Any, Any]:
+    """The compiled copies of kernels for one pair of functions, in memory, to be added to."""
     from robustmdp import _jit
     from robustmdp.divergences import kernels
 
-    compiled = {
-        kernels.own_conjugate: _compiled(conjugate),
-        kernels.own_conjugate_derivative: _compiled(derivative),
+    return {
+        kernels.own_conjugate: _jit.compile_own(conjugate),
+        kernels.own_conjugate_derivative: _jit.compile_own(derivative),
     }
-    return _jit.respecialise(entry, compiled)
-
-
-@lru_cache(maxsize=64)
-def _compiled(function: Any) -> Any:
-    from robustmdp import _jit
-
-    return _jit.compile_own(function)
 
 
 def _call(function: Callable[[float], float], s: float) -> float:
@@ -184,12 +178,12 @@ def _check_assumption(divergence: Divergence) -> None:
     _checks.must(
         abs(at) < 1e6 and below <= 1.0 + _ROUNDING and above >= 1.0 - _ROUNDING,
         f"{name} must have an s with f*'(s) = 1, which is f'(1) (Assumption 2.1): "
-        f"f*' goes from {below:.6g} to {above:.6g} around s = {at:.6g}",
+        f"f*' goes from {below:.6g} to {above:.6g} around s = {round(at, 9):.6g}",
     )
     top = at - _call(divergence._conjugate, at)
     _checks.must(
         abs(top) <= _ROUNDING * max(1.0, abs(at)),
-        f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} at s = {at:.6g}; "
+        f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} at s = {round(at, 9):.6g}; "
         f"add that number to f*",
     )
     around = np.concatenate([-np.geomspace(1e2, 1e-4, 60), np.geomspace(1e-4, 1e2, 60)]) + at

@@ -53,8 +53,10 @@ class ValueIteration:
                 bellman.sweep(v, swept, best)
             else:
                 bellman.apply_policy(policy, v, out=swept)
-            yield Progress(v, swept, mdp.can_end, mdp.discount)
-            v, swept = swept, v
+            progress = Progress(v, swept, mdp.can_end, mdp.discount)
+            yield progress
+            # The span does not feel a shift, but rounding does: the middle keeps numbers as small as the values are.
+            v, swept = (progress.centred(), v) if self.stopping == "span" else (swept, v)
 
     def reached(self, progress: Progress, target: float) -> bool:
         """Is the rule of `stopping` met?"""
