@@ -19,25 +19,24 @@ _EPS = 2.3e-16
 
 @inlined
 def truncated_moments(p, a, x, o, n, base, tau):
-    """(P(d < tau), E(tau-d)_+, E(tau-d)_+^2, distance from tau to the nearest d, number active) for d = x - base."""
+    """(P(d < tau), E(tau-d)_+, E(tau-d)_+^2, distance from tau to the nearest d, are all active) for d = x - base."""
     mass = 0.0
     first = 0.0
     second = 0.0
     near = math.inf
-    active = 0
+    least = math.inf
     for j in range(n):
         d = tau - (x[o + j] - base)
+        least = d if d < least else least
         distance = abs(d)
         near = distance if distance < near else near
-        inside = d > 0.0
         q = p[a + j]  # loaded in any case: a load under a condition becomes a branch that is often mispredicted
-        q = q if inside else 0.0
-        active += inside
+        q = q if d > 0.0 else 0.0
         qd = q * d
         mass += q
         first += qd
         second += qd * d
-    return mass, first, second, near, active
+    return mass, first, second, near, least > 0.0
 
 
 @inlined
@@ -46,8 +45,8 @@ def penalized(p, a, x, o, n, w, tau):
 
     A Newton step on E(tau-x)_+ = w is exact if it passes no outcome. A good start needs just this one pass.
     """
-    mass, first, second, near, active = truncated_moments(p, a, x, o, n, 0.0, tau)
-    if mass > 0.0 and active < n:
+    mass, first, second, near, all_active = truncated_moments(p, a, x, o, n, 0.0, tau)
+    if mass > 0.0 and not all_active:
         step = (w - first) / mass
         square = second + step * (2.0 * first + step * mass)
         if abs(step) < near and 4.0 * square >= second:  # otherwise the update of the square cancels
@@ -93,8 +92,8 @@ def constrained(p, a, x, o, n, rho, tau):
         if tau >= largest:
             return max(mean - math.sqrt(variance * 2.0 * rho), base), base + tau, math.sqrt(variance / (2.0 * rho))
     for _ in range(_PASSES):
-        mass, first, second, near, active = truncated_moments(p, a, x, o, n, base, tau)
-        if active == n:
+        mass, first, second, near, all_active = truncated_moments(p, a, x, o, n, base, tau)
+        if all_active:
             mass = 1.0
             mean, variance = mean_and_variance(p, a, x, o, n)
             mean -= base
@@ -105,13 +104,13 @@ def constrained(p, a, x, o, n, rho, tau):
             low = tau
         else:
             high = tau
-        excess = 2.0 * rho if active == n else (1.0 + 2.0 * rho) * mass - 1.0
+        excess = 2.0 * rho if all_active else (1.0 + 2.0 * rho) * mass - 1.0
         proposal = math.inf
         if excess > 0.0:
             proposal = mean + math.sqrt(variance / excess)
             step = abs(proposal - tau)
             # From a tau far above the mean the variance is what cancellation left of it: go there and look again.
-            same = proposal >= largest if active == n else step <= min(near, 0.5 * (proposal - mean))
+            same = proposal >= largest if all_active else step <= min(near, 0.5 * (proposal - mean))
             if same or step <= _EPS * tau:
                 value = mean - math.sqrt(variance * excess)
                 return base + max(value, 0.0), base + proposal, mass * (proposal - mean)

@@ -117,11 +117,13 @@ class RobustBellman:
     def _prepare_threads(self) -> None:
         mdp = self.mdp
         wanted = threads.thread_count(self.threads)
-        parts = max(1, min(wanted, mdp.nnz // _WORTH_A_THREAD))
+        self._workers = max(1, min(wanted, mdp.nnz // _WORTH_A_THREAD))
+        # Several ranges a worker, so that one that is held up does not hold up the sweep.
+        parts = 1 if self._workers == 1 else max(1, min(4 * self._workers, 2 * mdp.nnz // _WORTH_A_THREAD))
         self._parts = parts
         self._state_ranges = threads.split(mdp.indptr[mdp.state_ptr], parts)
         self._pair_ranges = threads.split(mdp.indptr, parts)
-        self._scratch = [_scratch(mdp.longest_row) for _ in range(parts)]
+        self._scratch = [_scratch(mdp.longest_row) for _ in range(self._workers)]
         self._world = (
             mdp.indptr.view(np.uint64), mdp.indices.view(np.uint32), mdp.probabilities, mdp.rewards,
             mdp.rewards_on_successors,
@@ -161,7 +163,7 @@ class RobustBellman:
                 self._scratch[slot],
             )  # fmt: skip
 
-        threads.run(task, threads.split(chosen.starts, self._parts))
+        threads.run(task, threads.split(chosen.starts, self._parts), self._workers)
         self.rows += len(chosen.pairs)
         out[...] = np.add.reduceat(chosen.weights * values, chosen.state_ptr[:-1])
         return out
@@ -193,7 +195,7 @@ class RobustBellman:
                 self._memory, self._q, value, best, self._scratch[slot],
             )  # fmt: skip
 
-        threads.run(task, self._state_ranges)
+        threads.run(task, self._state_ranges, self._workers)
         self.rows += self.mdp.n_pairs
 
     def q_pairs(self, v: npt.ArrayLike) -> FloatArray:
@@ -215,7 +217,7 @@ class RobustBellman:
                 upper, self._scratch[slot],
             )  # fmt: skip
 
-        threads.run(task, self._pair_ranges)
+        threads.run(task, self._pair_ranges, self._workers)
         self.rows += mdp.n_pairs
         starts = mdp.state_ptr[:-1]
         if policy is not None:
@@ -249,7 +251,7 @@ class RobustBellman:
                 cost,
             )
 
-        threads.run(task, ranges)
+        threads.run(task, ranges, self._workers)
         indptr = policy.starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
 
@@ -285,7 +287,7 @@ class RobustBellman:
                 penalty, eta, *self._scratch[slot][:2],
             )  # fmt: skip
 
-        threads.run(task, threads.split(starts, self._parts))
+        threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
         return data, penalty, eta
 

@@ -22,18 +22,13 @@ _EPS = 2.220446049250313e-16
 
 
 @inlined
-def gather(world, outcome, pair, x, o):
-    """x[o:] = the outcomes of one pair; returns how many."""
-    indptr, indices, _, rewards, on_successors = world
-    a = indptr[pair]
-    n = indptr[pair + 1] - a
+def gather(indices, rewards, on_successors, outcome, a, n, x, o):
+    """x[o:o+n] = the outcomes of the row that starts at a."""
+    for j in range(n):
+        x[o + j] = outcome[indices[a + j]]
     if on_successors:
         for j in range(n):
-            x[o + j] = rewards[a + j] + outcome[indices[a + j]]
-    else:
-        for j in range(n):
-            x[o + j] = outcome[indices[a + j]]
-    return n
+            x[o + j] += rewards[a + j]
 
 
 @kernel
@@ -66,7 +61,7 @@ def robust_pairs(world, spec, levels, outcome, pairs, lo, hi, memory, q, scratch
     if spec[0] == NOMINAL:
         nominal_pairs(world, outcome, pairs, lo, hi, q)
         return
-    indptr, _, probabilities, rewards, on_successors = world
+    indptr, indices, probabilities, rewards, on_successors = world
     x, spare, _, starts, offsets, level, remembered, value = scratch
     first = lo
     while first < hi:
@@ -74,11 +69,12 @@ def robust_pairs(world, spec, levels, outcome, pairs, lo, hi, memory, q, scratch
         count = 0
         while first + count < hi:
             pair = pairs[first + count] if len(pairs) else first + count
-            n = indptr[pair + 1] - indptr[pair]
+            a = indptr[pair]
+            n = indptr[pair + 1] - a
             if count > 0 and filled + n > BLOCK:
                 break
-            gather(world, outcome, pair, x, filled)
-            starts[count] = indptr[pair]
+            gather(indices, rewards, on_successors, outcome, a, n, x, filled)
+            starts[count] = a
             offsets[count] = filled
             level[count] = levels[pair] if len(levels) > 1 else levels[0]
             remembered[count] = memory[pair]
@@ -126,7 +122,7 @@ def rounding(spec, level, n, scale):
 @kernel
 def bracket_pairs(world, spec, levels, outcome, no_pairs, scale, lo, hi, memory, lower, upper, scratch):
     """Lower <= r + worst case <= upper from dual and primal values, both widened by rounding."""
-    indptr, _, probabilities, rewards, on_successors = world
+    indptr, indices, probabilities, rewards, on_successors = world
     x, spare, out = scratch[0], scratch[1], scratch[2]
     closed = is_closed(spec)
     if closed:
@@ -138,9 +134,11 @@ def bracket_pairs(world, spec, levels, outcome, no_pairs, scale, lo, hi, memory,
             upper[pair] = lower[pair] + slack
             lower[pair] -= slack
             continue
-        n = gather(world, outcome, pair, x, _START)
+        a = indptr[pair]
+        n = indptr[pair + 1] - a
+        gather(indices, rewards, on_successors, outcome, a, n, x, _START)
         reward = 0.0 if on_successors else rewards[pair]
-        dual, primal, _, _, _ = respond_row(spec, level, probabilities, indptr[pair], x, _START, n, spare, out, _START)
+        dual, primal, _, _, _ = respond_row(spec, level, probabilities, a, x, _START, n, spare, out, _START)
         lower[pair] = reward + dual - slack
         upper[pair] = reward + max(primal, dual) + slack
 
@@ -148,10 +146,12 @@ def bracket_pairs(world, spec, levels, outcome, no_pairs, scale, lo, hi, memory,
 @kernel
 def respond_pairs(world, spec, levels, outcome, pairs, starts, lo, hi, data, penalty, eta, x, spare):
     """Nature's answer: data[starts[i]:] = the row of pair i, its penalty and multiplier."""
-    indptr, _, probabilities, _, _ = world
+    indptr, indices, probabilities, rewards, on_successors = world
     for i in range(lo, hi):
         pair = pairs[i] if len(pairs) else i
-        n = gather(world, outcome, pair, x, _START)
+        a = indptr[pair]
+        n = indptr[pair + 1] - a
+        gather(indices, rewards, on_successors, outcome, a, n, x, _START)
         level = levels[pair] if len(levels) > 1 else levels[0]
         _, _, multiplier, _, cost = respond_row(
             spec, level, probabilities, indptr[pair], x, _START, n, spare, data, starts[i]

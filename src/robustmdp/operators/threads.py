@@ -45,16 +45,22 @@ def split(work: np.ndarray, parts: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
 
 
-def run(task: Callable[[int, int, int], None], ranges: list[tuple[int, int]]) -> None:
-    """Call task(slot, lo, hi) for every range, the last one in this thread."""
-    *others, (lo, hi) = ranges
-    if not others:
-        task(0, lo, hi)
+def run(task: Callable[[int, int, int], None], ranges: list[tuple[int, int]], workers: int) -> None:
+    """Call task(worker, lo, hi) for every range; whoever is free takes the next one, this thread included."""
+    if workers == 1 or len(ranges) == 1:
+        for lo, hi in ranges:
+            task(0, lo, hi)
         return
-    pool = _pool(len(others), os.getpid())
-    futures = [pool.submit(task, slot, a, b) for slot, (a, b) in enumerate(others)]
+    queue = iter(ranges)
+
+    def work(worker: int) -> None:
+        for lo, hi in queue:
+            task(worker, lo, hi)
+
+    pool = _pool(workers - 1, os.getpid())
+    futures = [pool.submit(work, worker) for worker in range(1, workers)]
     try:
-        task(len(others), lo, hi)
+        work(0)
     finally:
         for future in futures:
             future.result()
