@@ -76,8 +76,7 @@ def _mdpsolver(mdp: rm.MDP) -> float:
     model.mdp(
         discount=mdp.discount,
         rewards=np.asarray(mdp.rewards).reshape(mdp.n_states, size).tolist(),
-        tranMatElementwise=None,
         tranMatProbs=mdp.probabilities.reshape(mdp.n_states, size, k).tolist(),
-        tranMatColumnIndices=mdp.indices.reshape(mdp.n_states, size, k).tolist(),
+        tranMatColumns=mdp.indices.reshape(mdp.n_states, size, k).tolist(),
     )
     return best_time(lambda: model.solve(algorithm="vi", tolerance=1e-4, update="standard", parallel=False), 3)

@@ -183,7 +183,8 @@ def _check_assumption(divergence: Divergence) -> None:
     top = at - _call(divergence._conjugate, at)
     _checks.must(
         abs(top) <= _ROUNDING * max(1.0, abs(at)),
-        f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} at s = {round(at, 9):.6g}; "
+        f"{name} must have f(1) = sup over s of s - f*(s) = 0 (Assumption 2.1): got {top:.6g} "
+        f"at s = {round(at, 9):.6g}; "
         f"add that number to f*",
     )
     around = np.concatenate([-np.geomspace(1e2, 1e-4, 60), np.geomspace(1e-4, 1e2, 60)]) + at

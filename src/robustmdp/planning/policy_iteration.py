@@ -70,7 +70,7 @@ class PolicyIteration:
                 progress = work.joint(before)
                 if progress.error_bound > _SHRINKS * before.error_bound:
                     failures += 1
-                    wait = 2**failures
+                    wait = 2**failures - 1  # try again soon the first time, then ever less often
                     progress = self._after_failure(work, before, progress, failures)
             elif idle < patience:
                 progress = work.nested(before)

@@ -133,17 +133,16 @@ def _loop(
 
 
 class _Stall:
-    """Rounding has taken over when the bound is within a few ulp of the values and stops falling."""
+    """Rounding has taken over when the residual is within a few ulp of the values and stops falling."""
 
     def __init__(self) -> None:
         self._best, self._idle = math.inf, 0
 
     def seen(self, progress: Progress) -> bool:
-        spread = progress.high - progress.low
         floor = 256.0 * np.finfo(float).eps * max(1e-300, float(np.abs(progress.swept).max()))
-        self._idle = 0 if spread < 0.9 * self._best else self._idle + 1
-        self._best = min(self._best, spread)
-        return bool(spread <= floor and self._idle >= 5)
+        self._idle = 0 if progress.residual < 0.9 * self._best else self._idle + 1
+        self._best = min(self._best, progress.residual)
+        return bool(progress.residual <= floor and self._idle >= 5)
 
 
 def certify(
