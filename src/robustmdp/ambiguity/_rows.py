@@ -44,11 +44,16 @@ def is_minimum(mode, level):
 
 
 @kernel
+def remembers_outcomes(spec):
+    """Is what a row remembers in the unit of its outcomes, so that it moves along with a shift of all of them?"""
+    mode, kind, k, _ = spec
+    return kind == TOTAL_VARIATION or (kind == CRESSIE_READ and (k == 2.0 or (k == 1.0 and mode == PENALIZED)))
+
+
+@kernel
 def is_closed(spec):
     """Are the values of `rows` exact up to rounding, so that primal and dual value are one number?"""
-    mode, kind, k, _ = spec
-    cressie_read = kind == CRESSIE_READ and (k == 2.0 or (k == 1.0 and mode == PENALIZED))
-    return mode == NOMINAL or cressie_read or kind == TOTAL_VARIATION
+    return spec[0] == NOMINAL or remembers_outcomes(spec)
 
 
 @inlined

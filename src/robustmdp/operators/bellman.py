@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity._exponential import LANE
+from robustmdp.ambiguity._rows import remembers_outcomes
 from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import kernels, threads
@@ -96,6 +97,8 @@ class RobustBellman:
         self._spec = tuple(ambiguity.spec)
         self._levels = self._pair_levels()
         self._memory = np.full(mdp.n_pairs, np.nan)
+        self._memory_moves = bool(remembers_outcomes(self._spec))
+        self._level = 0.0
         self._outcome = np.zeros(mdp.n_states + 1)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
@@ -275,6 +278,10 @@ class RobustBellman:
             values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}"
         )
         np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
+        if self._memory_moves:  # with the values as a whole, which span corrections shift far
+            level = float(self._outcome[:-1].mean())
+            self._memory += level - self._level
+            self._level = level
 
     def _respond(self, pairs: IntArray, starts: IntArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         count = len(starts) - 1

@@ -20,7 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 _SHRINKS = 0.7  # a joint step is kept if the bound falls to this share of what it was
 _NOMINAL_ACCURACY = 1e-3  # of the values: the nominal solution is only a start
 _JOINT_ACCURACY = 1e-3  # of the bound: linear solves cost little beside a sweep over all actions
-_OPENING = 2  # sweeps before the first joint step
+_OPENING = 1  # sweeps before the first joint step
+_RETRY_SWEEPS = 4
 _PATIENCE = 4
 _LOOK_AHEAD = 10
 _NOMINAL_LOOK_AHEAD = 30
@@ -58,7 +59,7 @@ class PolicyIteration:
     def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
         """Yield the sweep at each new iterate."""
         work = _Work(bellman, policy, tol)
-        progress = work.sweep(work.middle())
+        progress = work.sweep(work.start())
         for _ in range(_OPENING):
             yield progress
             progress = work.sweep(progress.centred())
@@ -85,7 +86,7 @@ class PolicyIteration:
         """A few sweeps the first time; then the nominal solution as a better start; then nested steps."""
         base = min(before, after, key=_bound)
         if failures == 1:
-            return work.sweeps(base, 2 * _OPENING)
+            return work.sweeps(base, _RETRY_SWEEPS)
         if failures == 2 and not isinstance(work.bellman.ambiguity, Nominal):
             base = min(base, work.sweep(self._nominal(work)), key=_bound)
         return work.nested(base)
@@ -121,10 +122,12 @@ class _Work:
     def __post_init__(self) -> None:
         self.linear = ChainSolver(self.bellman.mdp.can_end)
 
-    def middle(self) -> FloatArray:
-        """The middle of the value range; 0 where the end's value is fixed."""
+    def start(self) -> FloatArray:
+        """A sweep at a constant, where nature has no choice: the middle of the value range, or 0 if episodes end."""
         mdp = self.bellman.mdp
-        return np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range))
+        level = 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range)
+        best: FloatArray = np.maximum.reduceat(mdp.mean_rewards(), mdp.state_ptr[:-1])
+        return best + mdp.discount * level
 
     def sweep(self, v: FloatArray) -> Progress:
         """T v, and the pairs that attain it."""
