@@ -280,8 +280,9 @@ class RobustBellman:
         np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
         if self._memory_moves:  # with the values as a whole, which span corrections shift far
             level = float(self._outcome[:-1].mean())
-            self._memory += level - self._level
-            self._level = level
+            if np.isfinite(level):
+                self._memory += level - self._level
+                self._level = level
 
     def _respond(self, pairs: IntArray, starts: IntArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         count = len(starts) - 1
