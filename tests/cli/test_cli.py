@@ -174,3 +174,14 @@ def test_the_program_is_installed() -> None:
     )
     assert json.loads(outcome.stdout)["status"] == "converged"
     assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("command", [["--help"], ["solve", "--help"]])
+def test_examples_in_the_help_stand_on_lines_of_their_own(command: list[str]) -> None:
+    from click.testing import CliRunner
+
+    from robustmdp.cli import main
+
+    lines = CliRunner().invoke(main, command).output.splitlines()
+    assert any(line.strip().startswith("robustmdp solve") for line in lines)
+    assert not any("\\b" in line for line in lines)

@@ -127,3 +127,14 @@ def test_eta_is_the_papers(divergence: Any) -> None:
             )
             <= 1e-11
         )
+
+
+@pytest.mark.parametrize(
+    "ambiguity",
+    [rm.Nominal(), rm.Penalized(rm.KL(), 2.0), rm.Constrained(rm.ChiSquare(), np.full((2, 2), 0.5))],
+    ids=repr,
+)
+def test_ambiguities_show_what_they_mean(ambiguity: Any) -> None:
+    html = ambiguity._repr_html_()
+    assert type(ambiguity).__name__ in html
+    assert str(ambiguity) in html

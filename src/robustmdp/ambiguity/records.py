@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _display
 from robustmdp.divergences import ChiSquare, FDivergence
 from robustmdp.divergences.base import FloatArray
 
@@ -51,6 +51,9 @@ class Nominal:
 
     def __str__(self) -> str:
         return "nominal: the model is taken as true"
+
+    def _repr_html_(self) -> str:
+        return _display.as_html(type(self).__name__, [("meaning", str(self))])
 
 
 class _Levelled:
@@ -98,6 +101,9 @@ class _Levelled:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.divergence, self.level)
+
+    def _repr_html_(self) -> str:
+        return _display.as_html(type(self).__name__, [("meaning", str(self))])
 
     def _level_text(self) -> str:
         if isinstance(self.level, float):

@@ -38,7 +38,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    r"""Decisions that hold up when the model is wrong.
+    """Decisions that hold up when the model is wrong.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def main() -> None:
 @click.option("--rows", type=int, default=20, show_default=True, help="States to show in the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, all states at full precision.")
 def solve(problem: str, as_json: bool, rows: int, **options: Any) -> None:
-    r"""Solve PROBLEM robustly and show the policy, its worst-case value and certified bounds.
+    """Solve PROBLEM robustly and show the policy, its worst-case value and certified bounds.
 
     PROBLEM is a ready-made world (chain, river-swim, machine-replacement, inventory), one with sizes
     (garnet:1000x5x10, grid:50) or a Gymnasium id (gym:FrozenLake-v1). Without --weight and --radius the model is taken
