@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PARTS = ("rows", "sweeps", "solvers", "work", "memory", "startup")
+PARTS = (
+    "rows",
+    "sweeps",
+    "solvers",
+    "work",
+    "memory",
+    "startup",
+    "learning_speed",
+    "learning_memory",
+    "gymnasium_overhead",
+    "learners",
+)
 
 
 def main(parts: list[str]) -> int:

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from robustmdp import problems as problems
+    from robustmdp import theory as theory
     from robustmdp.ambiguity import Constrained as Constrained
     from robustmdp.ambiguity import Multipliers as Multipliers
     from robustmdp.ambiguity import Nominal as Nominal
@@ -26,7 +27,18 @@ if TYPE_CHECKING:
     from robustmdp.divergences import Hellinger as Hellinger
     from robustmdp.divergences import JensenShannon as JensenShannon
     from robustmdp.divergences import TotalVariation as TotalVariation
+    from robustmdp.io import read_log as read_log
+    from robustmdp.learning import EpsilonGreedy as EpsilonGreedy
+    from robustmdp.learning import GenerativeQLearning as GenerativeQLearning
+    from robustmdp.learning import MarkovianQLearning as MarkovianQLearning
+    from robustmdp.learning import MultilevelQLearning as MultilevelQLearning
+    from robustmdp.learning import PlugIn as PlugIn
+    from robustmdp.learning import learn_worst_case as learn_worst_case
+    from robustmdp.learning import resume as resume
+    from robustmdp.learning import schedules as schedules
     from robustmdp.models import MDP as MDP
+    from robustmdp.models import Simulator as Simulator
+    from robustmdp.models import Trajectory as Trajectory
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import PolicyIteration as PolicyIteration
@@ -50,7 +62,18 @@ _ROOMS = {
         "JensenShannon",
         "TotalVariation",
     ),
-    "models": ("MDP",),
+    "io": ("read_log",),
+    "learning": (
+        "EpsilonGreedy",
+        "GenerativeQLearning",
+        "MarkovianQLearning",
+        "MultilevelQLearning",
+        "PlugIn",
+        "learn_worst_case",
+        "resume",
+        "schedules",
+    ),
+    "models": ("MDP", "Simulator", "Trajectory"),
     "operators": ("RobustBellman",),
     "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),
@@ -58,12 +81,14 @@ _ROOMS = {
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = sorted([*_HOMES, "problems"])
+_WHOLE_ROOMS = ("problems", "theory")
+
+__all__ = sorted([*_HOMES, *_WHOLE_ROOMS])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "problems":
-        return import_module("robustmdp.problems")
+    if name in _WHOLE_ROOMS:
+        return import_module(f"robustmdp.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'robustmdp' has no attribute {name!r}")
     value = getattr(import_module(f"robustmdp.{_HOMES[name]}"), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,7 +72,11 @@ class Solution:
     status : how the run ended
     steps : int
     trace : dict of equally long arrays, one entry per step: "residual", "error_bound", "rows" (row problems so far)
+        (those of learners: "steps", "samples" and "error" or "residual")
     base : (S,) the iterate at which nature answered last
+    samples : transitions that were drawn; 0 for a planner
+    visits : (S, A) how often each pair was drawn; None for a planner
+    dual : the eta that was learned, made when asked for; None for a planner
     """
 
     value: FloatArray
@@ -84,6 +89,9 @@ class Solution:
     trace: dict[str, npt.NDArray[Any]]
     base: FloatArray
     adversary: Adversary = field(repr=False)
+    samples: int = 0
+    visits: npt.NDArray[Any] | None = None
+    dual: Callable[[], FloatArray] | None = None
 
     @property
     def error_bound(self) -> float:
@@ -119,7 +127,7 @@ class Solution:
 
         Where rewards depend on the successor, that of the outcomes r/discount + v.
         """
-        eta: FloatArray = self._response.eta
+        eta: FloatArray = self._response.eta if self.dual is None else self.dual()
         return eta
 
     def to_frame(self) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from robustmdp import __version__
 NOT_CONVERGED = 3
 INTERRUPTED = 130
 
+_ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
 _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 
 
@@ -81,3 +82,44 @@ def solve(problem: str, as_json: bool, rows: int, **options: Any) -> None:
     else:
         show.print_table(problem, mdp, ambiguity, solution, rows)
     sys.exit({"converged": 0, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
+
+
+@main.command()
+@click.argument("problem", required=False)
+@click.option("--algorithm", default="generative", show_default=True, help=", ".join(_ALGORITHMS) + ".")
+@click.option("--steps", type=int, help="Rounds over all pairs (generative, plugin, mlmc) or transitions (markovian).")
+@click.option("--samples", type=int, help="Transitions to draw, instead of --steps.")
+@click.option("--divergence", default="chi2", show_default=True, help="chi2, kl, tv, burg, hellinger, js or cr:K.")
+@click.option("--weight", type=float, help="Penalty per unit of divergence (the paper's lambda).")
+@click.option("--radius", type=float, help="Largest divergence that nature may use (the paper's rho).")
+@click.option("--discount", type=float, help="Discount factor in [0, 1), instead of the problem's own.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bits.")
+@click.option("--paper", is_flag=True, help="The algorithm as printed in the paper.")
+@click.option("--inner-steps", type=int, default=100, show_default=True, help="The paper's T', with --paper.")
+@click.option("--epsilon", type=float, help="Explore greedily on the current Q (markovian); uniform if not given.")
+@click.option("--log", type=click.Path(), help="Learn from a log of transitions: FILE.csv or FILE.parquet.")
+@click.option("--checkpoint", type=click.Path(), help="Save the run to this file ten times on the way.")
+@click.option("--resume", type=click.Path(), help="Go on with the run in this file.")
+@click.option("--rows", type=int, default=20, show_default=True, help="States to show in the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, all states at full precision.")
+@click.pass_context
+def learn(context: click.Context, /, problem: str | None, as_json: bool, rows: int, **options: Any) -> None:
+    """Learn PROBLEM robustly without its model, from samples, a trajectory or a log.
+
+    PROBLEM is named as for `solve`; where its model is known, the error against the exact solution is shown. A run
+    that was saved with --checkpoint goes on with --resume, to the same bits. Exit code: 0 all steps taken, 1 bad input,
+    2 wrong usage, 3 diverged, 130 interrupted.
+
+    \b
+    Examples:
+      robustmdp learn chain --weight 1 --samples 2000000
+      robustmdp learn gym:FrozenLake-v1 --algorithm markovian --weight 0.5 --steps 1000000 --checkpoint run.ckpt
+      robustmdp learn --resume run.ckpt
+      robustmdp learn --log visits.parquet --divergence kl --weight 2 --discount 0.95
+    """
+    from robustmdp.cli import learning
+
+    given = {name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    outcome = learning.learn(problem, given, _ALGORITHMS, **options)
+    learning.show(outcome, rows, as_json)
+    sys.exit({"interrupted": INTERRUPTED, "diverged": NOT_CONVERGED}.get(outcome.solution.status.code, 0))

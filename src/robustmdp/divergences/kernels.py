@@ -156,6 +156,28 @@ def _generator_near_one(kind, k, d):
 
 
 @kernel
+def slope(kind, k, edge, t):
+    """f'(t) for t > 0, the y at which f*'(y) = t; a user's own by bisection, which knows only f*'."""
+    if kind == CRESSIE_READ:
+        return _growth(k - 1.0, math.log(t))
+    if kind == JENSEN_SHANNON:
+        return math.log(2.0 * t / (t + 1.0))
+    low, high = 0.0, 1.0
+    if edge < math.inf:
+        high = edge
+    else:
+        while own_conjugate_derivative(high + k) < t and high < _LARGEST_EXPONENT:
+            high *= 2.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if own_conjugate_derivative(middle + k) < t:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def newton_ratio(kind, k, phi):
     """f'(phi)/f''(phi): Newton on f'(E f*') = 0 is exact when one successor carries all the mass."""
     if kind == CRESSIE_READ:

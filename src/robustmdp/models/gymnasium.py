@@ -10,7 +10,7 @@ from robustmdp.models.mdp import MDP
 
 def from_gymnasium(env_or_id: Any, discount: float) -> MDP:
     """See MDP.from_gymnasium."""
-    env = _made(env_or_id) if isinstance(env_or_id, str) else env_or_id
+    env = made(env_or_id) if isinstance(env_or_id, str) else env_or_id
     table = getattr(getattr(env, "unwrapped", env), "P", None)
     name = env_or_id if isinstance(env_or_id, str) else _name_of(env)
     if table is None:
@@ -31,7 +31,8 @@ def _items(table: Any) -> Any:
     return table.items() if hasattr(table, "items") else enumerate(table)
 
 
-def _made(identifier: str) -> Any:
+def made(identifier: str) -> Any:
+    """The environment of an id."""
     try:
         import gymnasium
     except ImportError:

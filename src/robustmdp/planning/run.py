@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
+from robustmdp.operators.bellman import Bracket
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.result import Solution, Status
 
@@ -145,18 +147,23 @@ class _Stall:
         return bool(progress.residual <= floor and self._idle >= 5)
 
 
+def bounds(bracket: Bracket, v: FloatArray, mdp: MDP) -> tuple[FloatArray, FloatArray, float]:
+    """Tv + discount/(1-discount) [min, max](Tv - v), widened by rounding, and the middle of the two shifts."""
+    below = Progress(v, bracket.lower, mdp.can_end, mdp.discount)
+    above = Progress(v, bracket.upper, mdp.can_end, mdp.discount)
+    factor = mdp.discount / (1.0 - mdp.discount)
+    shift_low, shift_high = factor * below.low, factor * above.high
+    slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(np.abs(bracket.upper).max()))
+    return bracket.lower + shift_low - slack, bracket.upper + shift_high + slack, 0.5 * (shift_low + shift_high)
+
+
 def certify(
     bellman: RobustBellman, v: FloatArray, policy: PolicyRows | None, code: str, tol: float, trace: list[Step]
 ) -> Solution:
     """One exact sweep at v: bounds from dual values below and primal values above, then the status they allow."""
     mdp = bellman.mdp
     bracket = bellman.bracket(v, policy)
-    below = Progress(v, bracket.lower, mdp.can_end, mdp.discount)
-    above = Progress(v, bracket.upper, mdp.can_end, mdp.discount)
-    factor = mdp.discount / (1.0 - mdp.discount)
-    shift_low, shift_high = factor * below.low, factor * above.high
-    slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(np.abs(bracket.upper).max()))
-    lower, upper = bracket.lower + shift_low - slack, bracket.upper + shift_high + slack
+    lower, upper, shift = bounds(bracket, v, mdp)
     bound = float(np.max(upper - lower)) / 2.0
     value = 0.5 * (lower + upper)
     target = tol * max(1.0, float(np.abs(value).max()))
@@ -169,7 +176,7 @@ def certify(
     steps = len(trace)
     return Solution(
         value=value,
-        q=mdp.table(0.5 * (bracket.q_lower + bracket.q_upper) + 0.5 * (shift_low + shift_high)),
+        q=mdp.table(0.5 * (bracket.q_lower + bracket.q_upper) + shift),
         policy=bracket.policy,
         lower=lower,
         upper=upper,

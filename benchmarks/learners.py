@@ -1,0 +1,105 @@
+"""Accuracy at equal samples: our defaults, the printed algorithms and the plug-in estimate; mean of max |Q - Q*|."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+import robustmdp as rm
+from benchmarks.figure import Figure
+
+LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+STAYS = (0.6, 0.8, 0.889, 0.95)
+DIVERGENCES = {"chi2": rm.ChiSquare(), "kl": rm.KL(), "hellinger": rm.Hellinger()}
+
+
+def tied_world() -> rm.MDP:
+    """A garnet in which every action exists twice, so that every maximum is a tie."""
+    world = rm.problems.garnet(10, 2, 4, 0.9, seed=3)
+    states, sizes = world.states, np.diff(world.indptr)
+    columns = np.repeat(states, sizes), world.indices, world.probabilities, np.repeat(world.rewards, sizes)
+    state, following, probability, reward = (np.tile(column, 2) for column in columns)
+    action = np.repeat(world.actions, sizes)
+    return rm.MDP.from_rows(state, np.concatenate([action, action + 2]), following, probability, reward, 0.9)
+
+
+def other_worlds() -> dict[str, rm.MDP]:
+    """Worlds on which no constant was chosen to fit."""
+    return {
+        "FrozenLake 8x8": rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.95),
+        "river swim": rm.problems.river_swim(),
+        "tied actions": tied_world(),
+        "garnet": rm.problems.garnet(50, 4, 5, 0.95, seed=11),
+    }
+
+
+def errors(learner: object, world: rm.MDP, samples: int, seeds: int, reference: np.ndarray) -> np.ndarray:
+    """Final errors, one per seed."""
+    solutions = learner.run_many(world, samples=samples, seeds=seeds, reference=reference, record_every=10**9)
+    return np.array([solution.trace["error"][-1] for solution in solutions])
+
+
+def compare(
+    label: str, world: rm.MDP, doubt: rm.Penalized, samples: int, seeds: int, *, markovian: bool
+) -> dict[str, float]:
+    """Mean errors of the default, the plug-in estimate (same samples) and paper mode."""
+    reference = rm.solve(world, doubt, tol=1e-11).q
+    kind = rm.MarkovianQLearning if markovian else rm.GenerativeQLearning
+    found = {
+        "default": errors(kind(doubt), world, samples, seeds, reference).mean(),
+        "plug-in": errors(rm.PlugIn(doubt, trajectory=markovian), world, samples, seeds, reference).mean(),
+        "paper": errors(kind.paper(doubt), world, samples, min(seeds, 20), reference).mean(),
+    }
+    numbers = "  ".join(f"{name} {error:.5f}" for name, error in found.items())
+    print(f"    {label}, {doubt.divergence.name} {doubt.weight:g}: {numbers}", flush=True)
+    return found
+
+
+def generative(seeds: int, names: Iterable[str] = DIVERGENCES, stays: Iterable[float] = STAYS) -> Iterator[Figure]:
+    """Bars 3 and 5: the paper's chain, 2.02e6 samples."""
+    for name in names:
+        for stay in stays:
+            world = rm.problems.chain(stay=stay)
+            found = [
+                compare(
+                    f"chain {stay:g}", world, rm.Penalized(DIVERGENCES[name], weight), 2_020_000, seeds, markovian=False
+                )
+                for weight in LAMBDAS
+            ]
+            worst = max(each["default"] / each["plug-in"] for each in found)
+            gain = min(each["paper"] / each["default"] for each in found)
+            yield Figure(f"chain {stay:g}, {name}, 7 lambdas: worst default/plug-in", worst, 1.25)
+            yield Figure(f"chain {stay:g}, {name}, 7 lambdas: least paper/default", gain, 12.0, at_most=False)
+
+
+def markovian(seeds: int, names: Iterable[str] = DIVERGENCES) -> Iterator[Figure]:
+    """Bars 4 and 5: the Markovian chain, 4e6 transitions, uniform behaviour."""
+    world = rm.problems.chain(restart=0.5)
+    for name in names:
+        for weight in LAMBDAS:
+            found = compare(
+                "restart 0.5", world, rm.Penalized(DIVERGENCES[name], weight), 4_000_000, seeds, markovian=True
+            )
+            yield Figure(f"restart 0.5, {name} {weight:g}: default/plug-in", found["default"] / found["plug-in"], 2.0)
+            least = {0.5: 10.0, 1.0: 4.0}.get(weight, 1.0 / 1.1)
+            gain = found["paper"] / found["default"]
+            yield Figure(f"restart 0.5, {name} {weight:g}: paper/default", gain, least, at_most=False)
+
+
+def elsewhere(seeds: int, names: Iterable[str] = DIVERGENCES) -> Iterator[Figure]:
+    """The same default in worlds on which nothing was tuned."""
+    for label, world in other_worlds().items():
+        for name in names:
+            for weight in (0.5, 3.0):
+                found = compare(
+                    label, world, rm.Penalized(DIVERGENCES[name], weight), 2_020_000, seeds, markovian=False
+                )
+                yield Figure(f"{label}, {name} {weight:g}: default/plug-in", found["default"] / found["plug-in"])
+
+
+def figures(seeds: int = 100) -> Iterator[Figure]:
+    """All comparisons."""
+    yield from generative(seeds)
+    yield from markovian(seeds)
+    yield from elsewhere(seeds)

@@ -1,0 +1,3 @@
+"""Files in and out."""
+
+from robustmdp.io.logs import read_log as read_log

@@ -1,0 +1,385 @@
+"""Logs of what happened, read in blocks: CSV, Parquet, Minari."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.models.trajectory import BLOCK, COLUMNS, INDICES, WINDOW, RawColumns, Source, Trajectory, fingerprint
+
+_SYNONYMS = {
+    "state": ("state", "observation", "obs", "s"),
+    "action": ("action", "act", "a"),
+    "reward": ("reward", "rew", "r"),
+    "next_state": ("next_state", "next_observation", "next_obs", "s_next"),
+    "terminated": ("terminated", "terminal"),
+}
+_FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_MEGABYTE = 1 << 20
+
+
+def read_log(
+    path: Any,
+    *,
+    n_states: int | None = None,
+    n_actions: int | None = None,
+    discount: float | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    format: str | None = None,
+) -> Trajectory:
+    r"""A log of transitions, streamed: memory does not depend on its length.
+
+    It is checked while it is read. Errors name the line of a CSV file, or the row of another log, counted from 0.
+
+    Parameters
+    ----------
+    path : a .csv or .parquet file, "minari:ID" for a local Minari dataset, or a `minari.MinariDataset`
+        A Minari dataset needs discrete observations and actions; they are counted from the start of their spaces.
+    n_states, n_actions : the largest index + 1 by default
+        Parquet files tell it in their statistics; any other file is read once more, for its indices alone.
+    columns : what the file calls them, as in {"state": "s_t"}
+        By default state (observation, obs, s), action (act, a), reward (rew, r), next_state (next_observation,
+        next_obs, s_next) and terminated (terminal). Without the last no transition ends the episode. `done` is not
+        taken for it, since it often marks time limits too: say {"terminated": "done"}, or {"terminated": None}.
+    format : "csv" or "parquet", by default from the extension
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "log.csv")
+    >>> _ = file.write_text("state,action,reward,next_state\n0,1,0.5,1\n1,0,2,0\n")
+    >>> log = read_log(file, discount=0.9)
+    >>> log.n_states, log.n_actions, [piece.reward.tolist() for piece in log.chunks()]
+    (2, 2, [[0.5, 2.0]])
+    """
+    source = _source(path, columns, format)
+    return Trajectory.from_source(source, n_states=n_states, n_actions=n_actions, discount=discount)
+
+
+def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | None) -> Source:
+    if hasattr(path, "iterate_episodes") or str(path).startswith("minari:"):
+        _checks.must(columns is None, f"columns must be left out, since Minari names its own: got {columns!r}")
+        return _Minari(path if hasattr(path, "iterate_episodes") else _local_dataset(str(path)[len("minari:") :]))
+    file = Path(os.fspath(path)).absolute()
+    _checks.must(file.exists(), f"path must exist: there is no {path}")
+    _checks.must(file.is_file(), f"path must be a file: {path} is a folder")
+    if format is None:
+        format = _FORMATS.get(file.suffix.lower())
+        _checks.must(format is not None, f"a log must end in .csv or .parquet, or say its format: got {file.name!r}")
+    if format == "csv":
+        return _Csv.open(file, columns or {})
+    if format == "parquet":
+        return _Parquet.open(file, columns or {})
+    _checks.nearest("format", str(format), ("csv", "parquet"))
+
+
+def _find_columns(given: Mapping[str, str | None], present: Sequence[str], file: str) -> dict[str, str]:
+    """What the file calls each column."""
+    for name, own in given.items():
+        if name not in COLUMNS:
+            _checks.nearest("a key of columns", name, COLUMNS)
+        if own is not None and own not in present:
+            _checks.nearest(f"the {name} column of {file}", own, present)
+    known = dict(given)
+    for name in COLUMNS:
+        known.setdefault(name, next((own for own in _SYNONYMS[name] if own in present), None))
+    for name in COLUMNS[:4]:
+        if known[name] is None:
+            free = [own for own in present if own not in known.values()]
+            close = difflib.get_close_matches(name, free, n=1)
+            hint = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
+            _checks.fail(f"{file} must have a column {name!r}: it has {', '.join(map(repr, present))}{hint}")
+    found = {name: own for name, own in known.items() if own is not None}
+    for own in found.values():
+        _checks.must(list(present).count(own) == 1, f"the columns of {file} must all differ: {own!r} came twice")
+    if "terminated" not in given and "terminated" not in found and "done" in present:
+        _checks.fail(
+            f"columns must say what 'done' in {file} means: {{'terminated': 'done'}} if it marks true endings only, "
+            "{'terminated': None} to leave it out"
+        )
+    return found
+
+
+def _file_fingerprint(path: Path, columns: Mapping[str, str]) -> str:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        first = file.read(_MEGABYTE)
+        file.seek(max(size - _MEGABYTE, 0))
+        return fingerprint(size, str(sorted(columns.items())), first, file.read())
+
+
+@dataclass(frozen=True)
+class _Csv:
+    """A CSV file, one transition per line after a line of names."""
+
+    path: Path
+    columns: dict[str, str]
+    header: tuple[str, ...]
+    window = WINDOW
+    # Counting the lines would mean to read them all; that a scan for n_states has done so must not change the answer.
+    length = None
+
+    @staticmethod
+    def open(path: Path, columns: Mapping[str, str | None]) -> _Csv:
+        with _text(path) as file:
+            lines = _filled(file)
+            header = tuple(name.strip() for name in _fields(next(lines, "")))
+            _checks.must(any(header), f"{path.name} must start with the names of its columns: got an empty file")
+            found = _find_columns(columns, header, path.name)
+            _checks.must(next(lines, None) is not None, f"{path.name} must hold at least one transition: got none")
+        return _Csv(path, found, header)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def expected_length(self) -> int:
+        """The filled lines after the header, counted without reading what they say."""
+        with self.path.open("rb") as file:
+            return max(1, sum(1 for line in file if not line.isspace()) - 1)
+
+    @property
+    def fingerprint(self) -> str:
+        return _file_fingerprint(self.path, self.columns)
+
+    def sizes(self) -> None:
+        return None
+
+    def place(self, name: str, row: int) -> str:
+        with _text(self.path) as file:
+            filled = (number for number, line in enumerate(file, 1) if not line.isspace())
+            return f"line {next(islice(filled, row + 1, None))} of {self.name}"
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        positions = {name: self.header.index(self.columns[name]) for name in names if name in self.columns}
+        with _text(self.path) as file:
+            lines = islice(_filled(file), start + 1, None)
+            while block := list(islice(lines, BLOCK)):
+                yield self._parsed(block, positions, start)
+                start += len(block)
+
+    def _parsed(self, lines: list[str], positions: Mapping[str, int], start: int) -> RawColumns:
+        # numpy's reader is as quick as pyarrow's within a factor of two, needs nothing installed, and leaves the lines
+        # in our hands, so that an error can name the one.
+        commas = len(self.header) - 1
+        if any(line.count(",") != commas for line in lines):
+            self._check_widths(lines, start)
+        types = [(name, "U16" if name == "terminated" else "f8") for name in positions]
+        try:
+            table = np.loadtxt(
+                lines, types, comments=None, delimiter=",", usecols=tuple(positions.values()), ndmin=1, quotechar='"'
+            )
+        except ValueError as error:
+            self._explain(lines, positions, start)
+            raise ValueError(f"{self.name} must hold one transition per line: {error}") from error
+        _checks.must(
+            len(table) == len(lines), f"{self.name} must hold one transition per line: a quoted field has more"
+        )
+        return {name: table[name] for name in positions}
+
+    def _check_widths(self, lines: list[str], start: int) -> None:
+        for row, line in enumerate(lines, start):
+            count = len(_fields(line))
+            if count != len(self.header):
+                _checks.fail(f"each line must have {len(self.header)} fields: got {count} at {self.place('', row)}")
+
+    def _explain(self, lines: list[str], positions: Mapping[str, int], start: int) -> None:
+        """Fail at the first field that is not a number."""
+        for row, line in enumerate(lines, start):
+            fields = _fields(line)
+            for name, position in positions.items():
+                if name != "terminated" and not _is_number(fields[position]):
+                    kind = "a whole number" if name in INDICES else "a number"
+                    _checks.fail(f"{name} must be {kind}: got {fields[position]!r} at {self.place(name, row)}")
+
+
+def _text(path: Path) -> IO[str]:
+    # What is not UTF-8 can only stand in columns that are not read, or is refused as a number.
+    return path.open(encoding="utf-8-sig", errors="replace")
+
+
+def _filled(file: IO[str]) -> Iterator[str]:
+    return (line for line in file if not line.isspace())
+
+
+def _fields(line: str) -> list[str]:
+    return next(csv.reader([line]), [])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Parquet:
+    """A Parquet file, one transition per row."""
+
+    path: Path
+    columns: dict[str, str]
+    window = WINDOW
+
+    @staticmethod
+    def open(path: Path, columns: Mapping[str, str | None]) -> _Parquet:
+        with _parquet_file(path) as file:
+            found = _find_columns(columns, file.schema_arrow.names, path.name)
+            rows = file.metadata.num_rows
+        _checks.must(rows > 0, f"{path.name} must hold at least one transition: got none")
+        return _Parquet(path, found)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def length(self) -> int:
+        with _parquet_file(self.path) as file:
+            return int(file.metadata.num_rows)
+
+    @property
+    def expected_length(self) -> int:
+        return self.length
+
+    @property
+    def fingerprint(self) -> str:
+        return _file_fingerprint(self.path, self.columns)
+
+    def sizes(self) -> tuple[int, int] | None:
+        """From the statistics that most writers leave in the file."""
+        with _parquet_file(self.path) as file:
+            groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+        largest: dict[str, int] = {}
+        for name in INDICES:
+            for group in groups:
+                columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+                statistics = getattr(columns.get(self.columns[name]), "statistics", None)
+                top = statistics.max if statistics is not None and statistics.has_min_max else None
+                if group.num_rows > 0 and not (isinstance(top, int) and top >= 0):
+                    return None
+                largest[name] = max(largest.get(name, 0), top or 0)
+        return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
+
+    def place(self, name: str, row: int) -> str:
+        return f"row {row} of {self.name}"
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        own = {name: self.columns[name] for name in names if name in self.columns}
+        with _parquet_file(self.path) as file:
+            group = 0
+            while group < file.metadata.num_row_groups and start >= file.metadata.row_group(group).num_rows:
+                start -= file.metadata.row_group(group).num_rows
+                group += 1
+            groups = range(group, file.metadata.num_row_groups)
+            batches = file.iter_batches(BLOCK, groups, list(own.values()), use_threads=False) if groups else ()
+            for batch in batches:
+                kept = batch.slice(start)
+                start = max(start - batch.num_rows, 0)
+                if kept.num_rows:
+                    yield {name: kept.column(column).to_numpy(zero_copy_only=False) for name, column in own.items()}
+
+
+def _parquet_file(path: Path) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ImportError("pyarrow must be installed to read Parquet logs: pip install 'robustmdp[parquet]'") from None
+    try:
+        # With a buffer of its own a column is read bit by bit; without one, a whole row group, which may be the file.
+        return pq.ParquetFile(path, buffer_size=_MEGABYTE, pre_buffer=False)
+    except pa.ArrowInvalid as error:
+        _checks.fail(f"{path.name} must be a Parquet file: {error}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Minari:
+    """A Minari dataset with discrete observations and actions."""
+
+    dataset: Any
+    window = WINDOW
+
+    def __post_init__(self) -> None:
+        for kind in ("observation", "action"):
+            space = getattr(self.dataset, f"{kind}_space")
+            _checks.must(
+                hasattr(space, "n") and hasattr(space, "start"),
+                f"{self.name} must have a discrete {kind} space: got {space}",
+            )
+        _checks.must(self.length > 0, f"{self.name} must hold at least one transition: got none")
+
+    @property
+    def name(self) -> str:
+        return f"minari:{self.dataset.id}"
+
+    @property
+    def length(self) -> int:
+        return int(self.dataset.total_steps)
+
+    @property
+    def expected_length(self) -> int:
+        return self.length
+
+    @property
+    def fingerprint(self) -> str:
+        ends = (self.dataset[index] for index in (0, -1))
+        parts = (np.ascontiguousarray(part) for end in ends for part in (end.observations, end.actions, end.rewards))
+        return fingerprint(self.length, len(self.dataset), *parts)
+
+    def sizes(self) -> tuple[int, int]:
+        return int(self.dataset.observation_space.n), int(self.dataset.action_space.n)
+
+    def place(self, name: str, row: int) -> str:
+        return f"row {row} of {self.name}"
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        row = 0
+        for index in self.dataset.episode_indices:
+            # One by one, because some storages open all the episodes that they are asked for.
+            (episode,) = self.dataset.iterate_episodes([index])
+            columns = self._columns(episode)
+            count = len(columns["action"])
+            skipped = max(start - row, 0)
+            if skipped < count:
+                yield {name: columns[name][skipped:] for name in names}
+            row += count
+        _checks.must(row == self.length, f"{self.name} must hold the {self.length} steps that it tells of: got {row}")
+
+    def _columns(self, episode: Any) -> RawColumns:
+        states = np.asarray(episode.observations) - self.dataset.observation_space.start
+        actions = np.asarray(episode.actions) - self.dataset.action_space.start
+        _checks.must(
+            len(states) == len(actions) + 1,
+            f"episode {episode.id} of {self.name} must have one observation more than actions: "
+            f"got {len(states)} and {len(actions)}",
+        )
+        return {
+            "state": states[:-1],
+            "action": actions,
+            "reward": np.asarray(episode.rewards),
+            "next_state": states[1:],
+            "terminated": np.asarray(episode.terminations),
+        }
+
+
+def _local_dataset(name: str) -> Any:
+    try:
+        import minari
+
+        return minari.load_dataset(name)
+    except FileNotFoundError:
+        _checks.fail(f"path must exist: Minari has no dataset {name!r} here (minari download {name})")
+    except ImportError as error:
+        raise ImportError(
+            f"minari must be installed to read Minari datasets: pip install 'robustmdp[minari]' ({error})"
+        ) from error

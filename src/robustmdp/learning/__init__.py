@@ -1,0 +1,11 @@
+"""Unknown worlds: learning from a simulator or from one trajectory, with memory for the pairs alone."""
+
+from robustmdp.learning.behaviour import EpsilonGreedy as EpsilonGreedy
+from robustmdp.learning.generative import GenerativeQLearning as GenerativeQLearning
+from robustmdp.learning.inner import LearnedWorstCase as LearnedWorstCase
+from robustmdp.learning.inner import learn_worst_case as learn_worst_case
+from robustmdp.learning.markovian import MarkovianQLearning as MarkovianQLearning
+from robustmdp.learning.multilevel import MultilevelQLearning as MultilevelQLearning
+from robustmdp.learning.plug_in import PlugIn as PlugIn
+from robustmdp.learning.running import Progress as Progress
+from robustmdp.learning.running import resume as resume

@@ -1,0 +1,129 @@
+"""Section 4.1 alone: the worst case of one distribution, learned from a stream of outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp._jit import kernel
+from robustmdp.ambiguity import Ambiguity, Penalized
+from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.divergences import ChiSquare
+from robustmdp.divergences.kernels import TOTAL_VARIATION, slope
+from robustmdp.learning.schedules import Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
+from robustmdp.learning.updates import clip, outcome, step_size
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedWorstCase:
+    """What a stream taught: `eta`, the last iterate of the paper's dual variable, and `value`, an estimate.
+
+    `value` is the mean of J(eta_t; x_t) over the last half of the stream, in which eta_t had not yet seen x_t.
+    """
+
+    value: float
+    eta: float
+    steps: int
+
+
+def learn_worst_case(
+    ambiguity: Ambiguity,
+    outcomes: Iterable[float] | npt.ArrayLike,
+    value_range: tuple[float, float],
+    *,
+    steps: Schedule | None = None,
+    eta: float = 0.0,
+) -> LearnedWorstCase:
+    """eta <- Proj(eta + alpha_t (1 - f*'((eta - x_t)/weight))), one x_t = V(s'_t) after the other (Theorem 4.1).
+
+    Parameters
+    ----------
+    ambiguity : Penalized; total variation needs no dual variable and is refused
+    outcomes : array or iterable of numbers in value_range, read once
+    value_range : (low, high) of the outcomes, the paper's [0, 1/(1 - discount)]
+    steps : schedule; Theorem 4.1's for chi-square, weight/sqrt(t + 1) otherwise
+    eta : where to begin
+
+    >>> from robustmdp import ChiSquare, Penalized, worst_case
+    >>> rng, doubt = np.random.default_rng(0), Penalized(ChiSquare(), 1.0)
+    >>> learned = learn_worst_case(doubt, rng.integers(0, 2, 100_000) * 2.0, (0.0, 2.0))
+    >>> abs(learned.value - worst_case(doubt, [0.5, 0.5], [0.0, 2.0]).value) < 0.02
+    True
+    """
+    check_ambiguity(ambiguity)
+    divergence = ambiguity.divergence
+    if not isinstance(ambiguity, Penalized) or divergence.kernel.kind == TOTAL_VARIATION:
+        _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
+    weight = ambiguity.weight
+    _checks.must(
+        isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
+    )
+    low, high = (_checks.finite_number("value_range", bound) for bound in value_range)
+    _checks.must(low <= high, f"value_range must be (low, high): got {value_range!r}")
+    eta = _checks.finite_number("eta", eta)
+    chi_square = isinstance(divergence, ChiSquare)
+    schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
+    check_schedule("steps", schedule)
+    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.kernel.scale))
+    kind, k, scale = divergence.kernel
+    level = float(weight) * scale
+    shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
+    wide = 2.0 * float(weight)
+    interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
+    ascend = divergence.specialise(ascend_stream)
+    state = np.array([min(max(eta - shift, interval[0]), interval[1]), math.inf])
+    values, taken = [], 0
+    for piece in _pieces(outcomes):
+        wrong = np.flatnonzero(~((piece >= low) & (piece <= high)))
+        if len(wrong):
+            _checks.fail(
+                f"outcomes must lie in value_range [{low:g}, {high:g}]: got {piece[wrong[0]]:g} at {taken + wrong[0]}"
+            )
+        found = np.empty(len(piece))
+        ascend((kind, k, divergence.edge, level), interval, numbers, taken, piece, state, found)
+        values.append(found)
+        taken += len(piece)
+    _checks.must(taken > 0, "outcomes must hold at least one number: got none")
+    return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(state[0] + shift), taken)
+
+
+def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
+    if isinstance(outcomes, np.ndarray | list | tuple):
+        array = np.asarray(outcomes, dtype=np.float64).ravel()
+        return (array[at : at + size] for at in range(0, len(array), size))
+    return _gathered(iter(outcomes), size)
+
+
+def _gathered(numbers: Any, size: int) -> Iterable[FloatArray]:
+    while True:
+        piece = np.fromiter(islice(numbers, size), np.float64)
+        if not len(piece):
+            return
+        yield piece
+
+
+@kernel
+def ascend_stream(spec, interval, numbers, first, outcomes, state, values):
+    """Ascent over a piece of the stream; `state` is (eta, lowest outcome so far), `values` are J before each step."""
+    kind, k, edge, weight = spec
+    eta, lowest = state
+    for t in range(len(outcomes)):
+        x = outcomes[t]
+        lowest = min(lowest, x)
+        if edge < math.inf:
+            eta = min(eta, lowest + weight * slope(kind, k, edge, float(first + t) + 2.0))
+        values[t], ratio, _ = outcome(kind, k, edge, weight, 1.0 / weight, eta, x)
+        size = step_size(numbers, float(first + t))
+        if numbers[5] > 0.0:
+            size *= weight * numbers[5]
+        eta = clip(eta + size * (1.0 - ratio), interval[0], interval[1])
+    state[0], state[1] = eta, lowest

@@ -1,0 +1,140 @@
+"""From tables to a Solution: values, a policy, bounds where the model is known, and words about how the run ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity import Ambiguity, Penalized
+from robustmdp.learning.pupils import Pupil
+from robustmdp.learning.sources import ModelSource, Shape
+from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import policy_rows
+from robustmdp.planning.run import bounds
+from robustmdp.result import Adversary, Solution, Status
+
+if TYPE_CHECKING:
+    from robustmdp.learning.running import Run
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def solution_of(run: Run, index: int) -> Solution:
+    """What one replication learned."""
+    shape, pupil = run.source.shape, run.pupil
+    span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
+    q, visits = pupil.q()[span], pupil.tables["visits"][span]
+    v, best = _best(q, shape)
+    low = pupil.extent[index, 0] / (1.0 - shape.discount)
+    v[v == -math.inf] = min(low, 0.0) if shape.can_end else low  # nothing was ever tried there
+    policy = (best - shape.state_ptr[:-1] if shape.actions is None else shape.actions[best]).astype(np.int64)
+    broken = int(pupil.diverged[index])
+    value, lower, upper = v, np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
+    adversary: Adversary = _Unknown(shape)
+    if isinstance(run.source, ModelSource):
+        adversary = bellman = RobustBellman(run.source.mdp, run.learner.ambiguity)
+        if broken < 0:
+            lower, upper = certified(bellman, v, policy)
+            value = 0.5 * (lower + upper)
+    return Solution(
+        value=value,
+        q=shape.table(q, -math.inf),
+        policy=policy,
+        lower=lower,
+        upper=upper,
+        status=_status(run, broken, float(np.max(upper - lower)) / 2.0),
+        steps=run.done if broken < 0 else broken,
+        trace=_trace(run, index, broken),
+        base=v,
+        adversary=adversary,
+        samples=run.samples(index) if broken < 0 else broken * run.learner.samples_per_step(shape),
+        visits=shape.table(visits, 0),
+        dual=_LearnedDual(run.learner.ambiguity, shape, pupil, span),
+    )
+
+
+def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
+    """The largest q of each state and the first pair that has it, (n_states,) each."""
+    starts = np.asarray(shape.state_ptr[:-1])
+    top = np.maximum.reduceat(q, starts)
+    if shape.actions is None:
+        first: IntArray = q.reshape(shape.n_states, shape.n_actions).argmax(axis=1) + starts
+        return top, first
+    candidates = np.where(q == np.repeat(top, np.diff(shape.state_ptr)), np.arange(len(q)), len(q) - 1)
+    return top, np.minimum.reduceat(candidates, starts)
+
+
+def certified(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
+    """lower <= value of `policy` <= best value <= upper, from one exact sweep for the policy and one for the best."""
+    mdp = bellman.mdp
+    lower = bounds(bellman.bracket(v, policy_rows(mdp, policy)), v, mdp)[0]
+    return lower, bounds(bellman.bracket(v, None), v, mdp)[1]
+
+
+def _status(run: Run, broken: int, bound: float) -> Status:
+    notes = "".join(f" {note}" for note in run.notes)
+    if broken >= 0:
+        remedy = "use the default learner, or a larger weight"
+        return Status("diverged", f"Q was no longer finite at step {broken}; {remedy}.{notes}")
+    sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
+    if run.code == "interrupted":
+        return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")
+    return Status("step_limit", f"All {run.done} steps were taken and {sure}; more steps bring the error down.{notes}")
+
+
+def _trace(run: Run, index: int, broken: int) -> dict[str, npt.NDArray[Any]]:
+    records = [record for record in run.trace if broken < 0 or record.step < broken]
+    return {
+        "steps": np.array([record.step for record in records], dtype=np.int64),
+        "samples": np.array([record.samples[index] for record in records], dtype=np.int64),
+        ("residual" if run.reference is None else "error"): np.array([record.errors[index] for record in records]),
+    }
+
+
+class _Unknown:
+    """Stands where a model would: nature's answer cannot be computed from Q alone."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.mdp = _Names(shape.state_names, shape.action_names)
+
+    def worst_case(self, v: FloatArray) -> Any:
+        """Refused."""
+        del v
+        _checks.fail("worst_case needs a model, and this was learned without one: estimate a model and solve it")
+
+
+@dataclass(frozen=True)
+class _Names:
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
+
+    def state_name(self, state: int) -> str:
+        return self.state_names[state] if self.state_names else f"state {state}"
+
+    def action_name(self, action: int) -> str:
+        return self.action_names[action] if self.action_names else f"action {action}"
+
+
+@dataclass(frozen=True, eq=False)
+class _LearnedDual:
+    """The learned eta, unscaled and with the paper's affine term; made when asked for, to save its memory."""
+
+    ambiguity: Ambiguity
+    shape: Shape
+    pupil: Pupil
+    span: slice
+
+    def __call__(self) -> FloatArray:
+        shape = self.shape
+        eta = self.pupil.eta(self.span) / (shape.discount or 1.0)
+        slope = self.ambiguity.divergence.slope_at_one
+        if isinstance(self.ambiguity, Penalized) and slope:
+            weights = np.broadcast_to(self.ambiguity.weight, (shape.n_states, shape.n_actions))
+            eta = eta + slope * shape.pairs(weights)
+        return shape.table(eta, math.nan)

@@ -1,0 +1,146 @@
+"""Learning from one trajectory: Algorithm 2, and better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from robustmdp import _checks
+from robustmdp.ambiguity import Ambiguity, Penalized
+from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.divergences import ChiSquare
+from robustmdp.learning import running
+from robustmdp.learning.pupils import Default, PrintedFollower, Pupil, setting_of
+from robustmdp.learning.schedules import (
+    DualPolynomial,
+    RescaledPolynomial,
+    Schedule,
+    Theorem51,
+    Theorem51Dual,
+    check_schedule,
+)
+from robustmdp.learning.sources import ModelSource, Shape, Source
+
+
+@dataclass(frozen=True)
+class MarkovianQLearning(running.Runnable):
+    """Q(s_t,a_t) <- (1-beta) Q(s_t,a_t) + beta (r + discount J(eta(s_t,a_t), V; s_{t+1})), along one trajectory.
+
+    The default is our best: steps shrink with the visits of each pair, so that nobody must know d_min, d_max or kappa;
+    otherwise it is `GenerativeQLearning`'s update, and what is said there of memory and of a radius holds here.
+    `paper` gives Algorithm 2 with the readings that keep it finite, or as printed to the letter.
+
+    Parameters
+    ----------
+    ambiguity : Nominal, Penalized or Constrained
+    behaviour : None for uniform, (A,) or (S, A) probabilities, or EpsilonGreedy; a log has its own
+    q_steps, eta_steps : schedules of beta and alpha
+    burn_in : float in [0, 1)
+        The part of the run that is left out of the average.
+    count : "visits" or "steps"
+        What the schedules count.
+    printed, literal : bool
+        Algorithm 2 as printed, without burn-in, average or `initial`; `literal` without the projection of V.
+    d_min, d_max : float, optional
+        The smallest and largest stationary probability of a pair, for the steps of Theorem 5.1; computed for an MDP.
+    noisy_rewards, initial : as for GenerativeQLearning
+
+    >>> from robustmdp import ChiSquare, Penalized, problems, solve
+    >>> world, doubt = problems.chain(restart=0.5), Penalized(ChiSquare(), 1.0)
+    >>> learned = MarkovianQLearning(doubt).run(world, 200_000, seed=0)
+    >>> bool(abs(learned.q - solve(world, doubt).q).max() < 0.2)
+    True
+    """
+
+    ambiguity: Ambiguity
+    behaviour: Any = None
+    q_steps: Schedule = RescaledPolynomial()
+    eta_steps: Schedule = DualPolynomial()
+    burn_in: float = 0.05
+    count: str = "visits"
+    printed: bool = False
+    literal: bool = False
+    d_min: float | None = None
+    d_max: float | None = None
+    noisy_rewards: bool = False
+    initial: float | None = None
+    touring: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_ambiguity(self.ambiguity)
+        check_schedule("q_steps", self.q_steps)
+        check_schedule("eta_steps", self.eta_steps)
+        running.check_burn_in(self.burn_in)
+        if self.initial is not None:
+            _checks.finite_number("initial", self.initial)
+        _checks.must(self.count in ("visits", "steps"), f"count must be 'visits' or 'steps': got {self.count!r}")
+        chi_square = isinstance(self.ambiguity, Penalized) and isinstance(self.ambiguity.divergence, ChiSquare)
+        _checks.must(
+            not self.literal or (chi_square and self.printed),
+            f"literal is Algorithm 2 as printed, which is for a chi-square penalty: got {self.ambiguity!r}",
+        )
+
+    @classmethod
+    def paper(
+        cls,
+        ambiguity: Ambiguity,
+        behaviour: Any = None,
+        literal: bool = False,
+        *,
+        d_min: float | None = None,
+        d_max: float | None = None,
+        noisy_rewards: bool = False,
+    ) -> MarkovianQLearning:
+        """Algorithm 2 with the steps of Theorem 5.1.
+
+        As printed, Q explodes: beta_0 is about 1/d_max and nothing keeps V in range. Here V is projected onto the value
+        range and beta capped at 1, as Algorithms 1 and 3 do; `literal` (chi-square only) leaves both out and ends as
+        `diverged` when it overflows.
+
+        >>> from robustmdp import ChiSquare, Penalized, problems
+        >>> literal = MarkovianQLearning.paper(Penalized(ChiSquare(), 0.5), literal=True)
+        >>> literal.run(problems.chain(restart=0.5), 100_000).status.code
+        'diverged'
+        """
+        beta = Theorem51(cap=math.inf if literal else 1.0)
+        return cls(ambiguity, behaviour, beta, Theorem51Dual(), 0.0, "steps", True, literal, d_min=d_min, d_max=d_max)
+
+    def samples_per_step(self, shape: Shape) -> int:
+        """One transition."""
+        del shape
+        return 1
+
+    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+        """Fresh tables."""
+        shape, by_visits = source.shape, self.count == "visits"
+        inside = shape.rewards_on_successors and not self.noisy_rewards
+        if self.printed:
+            d_min, d_max = self._occupancies(source)
+            setting = setting_of(self.ambiguity, shape, d_min, d_max)
+            numbers = self.q_steps.resolve(setting), self.eta_steps.resolve(setting)
+            return PrintedFollower(
+                self.ambiguity, shape, replications, numbers, by_visits=by_visits, inside=inside, literal=self.literal
+            )
+        return Default(
+            self.ambiguity,
+            shape,
+            replications,
+            (self.q_steps, self.eta_steps),
+            touring=False,
+            start=self.burn_in * steps,
+            by_visits=by_visits,
+            inside=inside,
+            initial=self.initial,
+        )
+
+    def _occupancies(self, source: Source) -> tuple[float | None, float | None]:
+        """As given, or from the stationary distribution of a known world."""
+        if self.d_min is not None and self.d_max is not None:
+            return self.d_min, self.d_max
+        if not isinstance(source, ModelSource) or source.follows_q:
+            return self.d_min, self.d_max
+        from robustmdp.theory import occupancy
+
+        d_min, d_max = occupancy(source.mdp, self.behaviour)
+        return d_min if self.d_min is None else self.d_min, d_max if self.d_max is None else self.d_max

@@ -1,0 +1,73 @@
+"""A learner's settings as words that JSON can hold, and back; only records known here come back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from robustmdp import _checks, ambiguity, divergences
+from robustmdp.learning import behaviour, schedules
+
+_DIVERGENCES = ("ChiSquare", "KL", "TotalVariation", "Burg", "Hellinger", "JensenShannon", "CressieRead")
+_SCHEDULES = (
+    "Constant", "Polynomial", "RescaledPolynomial", "RescaledLinear", "WeightOverRoot", "DualPolynomial",
+    "Theorem41", "Theorem42", "Theorem51", "Theorem51Dual",
+)  # fmt: skip
+
+
+def _known() -> dict[str, Any]:
+    from robustmdp.learning import generative, markovian, multilevel, plug_in
+
+    makers: dict[str, Any] = {name: getattr(divergences, name) for name in _DIVERGENCES}
+    makers |= {name: getattr(schedules, name) for name in _SCHEDULES}
+    makers |= {"Nominal": ambiguity.Nominal, "Penalized": ambiguity.Penalized, "Constrained": ambiguity.Constrained}
+    makers |= {"EpsilonGreedy": behaviour.EpsilonGreedy}
+    makers |= {
+        record.__name__: record
+        for record in (
+            generative.GenerativeQLearning, markovian.MarkovianQLearning, plug_in.PlugIn, multilevel.MultilevelQLearning
+        )
+    }  # fmt: skip
+    return makers
+
+
+def to_words(thing: Any) -> Any:
+    """Records become {"type": name, field: ...}; infinities become text, which JSON has no number for."""
+    if isinstance(thing, np.generic):
+        thing = thing.item()
+    if isinstance(thing, float) and not math.isfinite(thing):
+        return {"number": repr(thing)}
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, np.ndarray | tuple | list):
+        return [to_words(entry) for entry in (thing.tolist() if isinstance(thing, np.ndarray) else thing)]
+    name = type(thing).__name__
+    if isinstance(thing, ambiguity.Penalized | ambiguity.Constrained):
+        return {"type": name, "divergence": to_words(thing.divergence), thing.level_name: to_words(thing.level)}
+    if isinstance(thing, divergences.FDivergence):
+        _checks.must(name in _DIVERGENCES, f"a checkpoint can hold built-in divergences only: got {thing!r}")
+        return {"type": name, "k": thing.k} if isinstance(thing, divergences.CressieRead) else {"type": name}
+    if is_dataclass(thing):
+        return {"type": name} | {field.name: to_words(getattr(thing, field.name)) for field in fields(thing)}
+    _checks.fail(f"a checkpoint can hold records and numbers only: got {thing!r}")
+
+
+def from_words(words: Any) -> Any:
+    """The inverse of `to_words`."""
+    if isinstance(words, list):
+        return [from_words(entry) for entry in words]
+    if not isinstance(words, dict):
+        return words
+    if "number" in words:
+        return float(words["number"])
+    known = _known()
+    name = str(words.get("type"))
+    _checks.must(name in known, f"a checkpoint must hold records that this version knows: got {name!r}")
+    arguments = {key: from_words(value) for key, value in words.items() if key != "type"}
+    try:
+        return known[name](**arguments)
+    except TypeError as problem:
+        _checks.fail(f"a checkpoint must hold settings that this version knows: {name} does not fit ({problem})")

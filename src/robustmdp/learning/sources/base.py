@@ -1,0 +1,231 @@
+"""What every source of transitions is: it fills arrays, and a learner absorbs them in order.
+
+What a source draws depends on the seeds and on how many transitions came before, never on the size of the pieces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+
+IntArray = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float64]
+Explorer = Callable[[int, tuple[Any, ...]], None]
+Sweeper = Callable[[int, tuple[Any, ...], FloatArray, IntArray], None]
+
+
+class Experience(NamedTuple):
+    """Transitions of several replications, each array (length, replications); the end is `following` = n_states."""
+
+    states: IntArray
+    pairs: IntArray
+    rewards: FloatArray
+    following: IntArray
+
+    @property
+    def length(self) -> int:
+        """Transitions of each replication."""
+        return len(self.pairs)
+
+    @classmethod
+    def empty(cls, replications: int, length: int) -> Experience:
+        """Room for so many transitions."""
+        shape = length, replications
+        return cls(np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape), np.empty(shape, np.int32))
+
+    def first(self, length: int) -> Experience:
+        """A copy of the first `length` transitions of each replication."""
+        return Experience(*(array[:length].copy() for array in self))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a learner must know of a world before it starts; rewards may be unknown, then they are learned as well."""
+
+    n_states: int
+    n_actions: int
+    state_ptr: IntArray
+    actions: IntArray | None  # of each pair; None: all actions everywhere, in order
+    discount: float
+    reward_range: tuple[float, float] | None
+    can_end: bool
+    rewards_on_successors: bool
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs."""
+        return int(self.state_ptr[-1])
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
+        low, high = (bound / (1.0 - self.discount) for bound in self.reward_range or (0.0, 0.0))
+        return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
+
+    @property
+    def states(self) -> IntArray:
+        """The state of each pair."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
+
+    def pairs(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of an (S, A) array at the available pairs; a view where every action is available."""
+        return table.reshape(-1) if self.actions is None else table[self.states, self.actions]
+
+    def table(self, pair_values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
+        """Values of pairs as an (S, A) array; a view where every action is available."""
+        if self.actions is None:
+            return pair_values.reshape(self.n_states, self.n_actions)
+        out = np.full((self.n_states, self.n_actions), fill, dtype=pair_values.dtype)
+        out[self.states, self.actions] = pair_values
+        return out
+
+    def pair_name(self, pair: int) -> str:
+        """The pair in words."""
+        state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
+        action = pair - int(self.state_ptr[state]) if self.actions is None else int(self.actions[pair])
+        named = self.state_names[state] if self.state_names else f"state {state}"
+        return f"({named}, {'action ' + (self.action_names[action] if self.action_names else str(action))})"
+
+
+def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
+    """Every action is available everywhere."""
+    kind = np.int32 if n_states * n_actions < 2**31 else np.int64
+    state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=kind)
+    return Shape(n_states=n_states, n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
+
+
+class Source(Protocol):
+    """Fills arrays with transitions; `first` is the number of the first one in its replication's life."""
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes, names, rewards."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def length(self) -> int | None:
+        """How many transitions there are, None for no end."""
+
+    @property
+    def follows_q(self) -> bool:
+        """Must Q be known before each action?"""
+
+    @property
+    def explorer(self) -> Explorer | None:
+        """(count, learner's arguments): act and learn step by step in one compiled call, where that is needed."""
+
+    @property
+    def sweeper(self) -> Sweeper | None:
+        """(first, learner's arguments, room): ask about all pairs and learn in one compiled call, where possible."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that tells another world."""
+
+    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+        """Fill `room` with the next transitions of one trajectory per replication; returns how many there were."""
+
+    def tour(self, first: int, room: Experience) -> int:
+        """Fill `room` with one draw of each pair in turn, round after round."""
+
+    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+        """Fill (draws, replications) arrays with independent draws of one pair."""
+
+    def number(self, replication: int, position: int) -> float:
+        """A uniform number of a replication's stream."""
+
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+        """Rewards and successors of `count` draws of one pair for one replication."""
+
+    def save(self) -> dict[str, Any]:
+        """Where it is, for JSON."""
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+
+
+def hashed(*parts: Any) -> str:
+    """A short hash of arrays and other values."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        digest.update(data + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def plain(state: Any) -> Any:
+    """A generator's state with its 128-bit numbers as text, which JSON keeps exactly."""
+    if isinstance(state, dict):
+        return {key: plain(value) for key, value in state.items()}
+    return f"#{state}" if isinstance(state, int) else state
+
+
+def numbers(state: Any) -> Any:
+    """The inverse of `plain`."""
+    if isinstance(state, dict):
+        return {key: numbers(value) for key, value in state.items()}
+    return int(state[1:]) if isinstance(state, str) and state.startswith("#") else state
+
+
+def check_reward_range(given: Any) -> tuple[float, float]:
+    """(smallest, largest), both finite."""
+    try:
+        low, high = (_checks.finite_number("reward_range", bound) for bound in given)
+    except (TypeError, ValueError):
+        raise TypeError(f"reward_range must be (smallest, largest): got {given!r}") from None
+    _checks.must(low <= high, f"reward_range must be (smallest, largest): got {tuple(given)!r}")
+    return low, high
+
+
+def check_rewards(rewards: FloatArray, shape: Shape) -> None:
+    """Refuse rewards that are not numbers, or outside a range that was given."""
+    low, high = shape.reward_range or (-np.inf, np.inf)
+    wrong = ~((rewards >= low) & (rewards <= high) & np.isfinite(rewards))
+    if wrong.any():
+        got = rewards[int(np.argmax(wrong))]
+        if shape.reward_range is None:
+            _checks.fail(f"reward must be finite: got {got}")
+        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}")
+
+
+class OnePath:
+    """A source that answers only for the state it is in."""
+
+    name: str
+    explorer: Explorer | None = None
+    sweeper: Sweeper | None = None
+
+    def refuse(self) -> NoReturn:
+        """Say why it cannot be asked."""
+        _checks.fail(
+            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
+            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
+        )
+
+    def tour(self, first: int, room: Experience) -> int:
+        """Refused."""
+        self.refuse()
+
+    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+        """Refused."""
+        self.refuse()
+
+    def number(self, replication: int, position: int) -> float:
+        """Refused."""
+        self.refuse()
+
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+        """Refused."""
+        self.refuse()

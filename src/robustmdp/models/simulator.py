@@ -1,0 +1,81 @@
+"""A world that exists only as code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustmdp import _checks
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """(state, action) -> (reward, next_state, terminated), drawn by the user's function; no model is ever stored.
+
+    Parameters
+    ----------
+    sample : callable (state, action, rng) -> (reward, next_state, terminated)
+        `rng` is a `numpy.random.Generator`. A function compiled with `numba.njit` is called from compiled code.
+    n_states, n_actions : int
+        Every action is available everywhere.
+    discount : float in [0, 1)
+    reward_range : (float, float)
+        The smallest and the largest reward that can come.
+    start : int
+        Where an episode begins.
+
+    >>> coin = Simulator(lambda state, action, rng: (1.0, int(rng.random() < 0.5), False), 2, 1, 0.9, (1.0, 1.0))
+    >>> coin.n_pairs
+    2
+    """
+
+    sample: Callable[..., tuple[float, int, bool]]
+    n_states: int
+    n_actions: int
+    discount: float
+    reward_range: tuple[float, float]
+    start: int = 0
+    state_names: Sequence[str] | None = None
+    action_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.sample):
+            raise TypeError(f"sample must be a function of (state, action, rng): got {self.sample!r}")
+        _checks.positive_integer("n_states", self.n_states)
+        _checks.positive_integer("n_actions", self.n_actions)
+        _checks.discount(self.discount)
+        low, high = (_checks.finite_number("reward_range", bound) for bound in self.reward_range)
+        _checks.must(low <= high, f"reward_range must be (smallest, largest): got {tuple(self.reward_range)}")
+        _checks.must(0 <= self.start < self.n_states, f"start must lie in 0..{self.n_states - 1}: got {self.start}")
+        object.__setattr__(self, "state_names", _checks.names("state", self.state_names, self.n_states))
+        object.__setattr__(self, "action_names", _checks.names("action", self.action_names, self.n_actions))
+
+    @property
+    def n_pairs(self) -> int:
+        """How many (state, action) pairs."""
+        return self.n_states * self.n_actions
+
+    @property
+    def compiled(self) -> bool:
+        """Is `sample` a Numba function?"""
+        return hasattr(self.sample, "py_func")
+
+    def outcome(self, state: int, action: int, rng: Any) -> tuple[float, int, bool]:
+        """One transition, checked."""
+        where = f"from state {state}, action {action}"
+        answer = self.sample(state, action, rng)
+        try:
+            reward, following, terminated = answer
+            number, successor = float(reward), operator.index(following)
+        except (TypeError, ValueError):
+            _checks.fail(f"sample must return (reward, next_state, terminated): got {answer!r} {where}")
+        _checks.must(
+            0 <= successor < self.n_states, f"next_state must lie in 0..{self.n_states - 1}: got {successor} {where}"
+        )
+        low, high = self.reward_range
+        _checks.must(
+            low <= number <= high, f"reward must lie in reward_range [{low:g}, {high:g}]: got {number} {where}"
+        )
+        return number, successor, bool(terminated)

@@ -1,0 +1,429 @@
+"""What happened: transitions in the order of a log, in memory or streamed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from numbers import Real
+from operator import index
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks, _display
+
+INDICES = ("state", "next_state", "action")
+COLUMNS = ("state", "action", "reward", "next_state", "terminated")
+BLOCK = 65536  # transitions read at a time: large enough for numpy to be fast, 2 MB as arrays
+WINDOW = 4 * BLOCK  # transitions that a streamed replay holds and shuffles at a time
+_WHOLE = 2.0**53  # from here on not every whole number is a float
+
+_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
+
+RawColumns = Mapping[str, npt.NDArray[Any]]
+Place = Callable[[str, int], str]
+
+
+class Transitions(NamedTuple):
+    """Equally long 1-D arrays, one entry per transition."""
+
+    state: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    reward: npt.NDArray[np.float64]
+    next_state: npt.NDArray[np.int64]
+    terminated: npt.NDArray[np.bool_]
+
+
+class Source(Protocol):
+    """Where the transitions of one pass come from; read as often as asked, and sent to other processes by pickling."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def length(self) -> int | None:
+        """How many transitions, None where only a full read would tell."""
+
+    @property
+    def expected_length(self) -> int:
+        """The length, or an estimate that is the same each time."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the content, not of the name."""
+
+    def sizes(self) -> tuple[int, int] | None:
+        """How many states and actions, None where only a full read would tell."""
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        """The named columns as they are, in blocks of any size, from transition `start` on; `terminated` may lack."""
+
+    def place(self, name: str, row: int) -> str:
+        """Where an entry stands, in the words of an error message."""
+
+    @property
+    def window(self) -> int:
+        """How many transitions a replay holds in memory and shuffles together."""
+
+
+class Trajectory:
+    """What happened: (state, action, reward, next state) in order, in memory or streamed from a file.
+
+    Several episodes are simply one after the other: each transition names its own next state, so nothing leaks from
+    one row to the next. `terminated` marks true endings, after which nothing more is earned; an episode that was
+    merely cut off (a time limit) is not terminated.
+
+    Parameters
+    ----------
+    state, action, next_state : (n,) whole numbers
+    reward : (n,) finite numbers
+    terminated : (n,) flags, all False by default
+    n_states, n_actions : the largest index seen + 1 by default
+    discount : float in [0, 1), or None
+
+    >>> log = Trajectory([0, 1, 0], [0, 0, 1], [1.0, 0.0, 2.0], [1, 0, 0], [False, False, True])
+    >>> log.length, log.n_states, log.n_actions
+    (3, 2, 2)
+    >>> [piece.reward.tolist() for piece in log.chunks(size=2)]
+    [[1.0, 0.0], [2.0]]
+    """
+
+    def __init__(
+        self,
+        state: npt.ArrayLike,
+        action: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        next_state: npt.ArrayLike,
+        terminated: npt.ArrayLike | None = None,
+        *,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        discount: float | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
+        given = (state, action, reward, next_state, terminated)
+        raw = {name: np.asarray(array) for name, array in zip(COLUMNS, given, strict=True) if array is not None}
+        count = raw["state"].size
+        for name, array in raw.items():
+            _checks.must(
+                array.shape == (count,), f"{name} must be 1-D and as long as state ({count}): got shape {array.shape}"
+            )
+        _checks.must(count > 0, "a trajectory must hold at least one transition: got none")
+        clean = _clean(raw, (_size("n_states", n_states), _size("n_actions", n_actions)), _Arrays.place)
+        own = _each(np.copy, clean)  # the caller may change theirs
+        self._set(_Arrays(own), n_states, n_actions, discount, state_names, action_names)
+
+    @classmethod
+    def from_source(
+        cls,
+        source: Source,
+        *,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        discount: float | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> Trajectory:
+        """A trajectory that reads its transitions from `source` whenever they are asked for."""
+        out = cls.__new__(cls)
+        out._set(source, n_states, n_actions, discount, state_names, action_names)
+        return out
+
+    def _set(
+        self,
+        source: Source,
+        n_states: int | None,
+        n_actions: int | None,
+        discount: float | None,
+        state_names: Sequence[str] | None,
+        action_names: Sequence[str] | None,
+    ) -> None:
+        self._source = source
+        self._passes = 1
+        self._seed: int | None = None
+        self._given = (_size("n_states", n_states), _size("n_actions", n_actions))
+        self.discount = None if discount is None else _checks.discount(discount)
+        self.state_names = None if state_names is None else _checks.names("state", state_names, self.n_states)
+        self.action_names = None if action_names is None else _checks.names("action", action_names, self.n_actions)
+
+    @property
+    def n_states(self) -> int:
+        """As given, or the largest state or next state + 1."""
+        return self._given[0] or self._sizes[0]
+
+    @property
+    def n_actions(self) -> int:
+        """As given, or the largest action + 1."""
+        return self._given[1] or self._sizes[1]
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        known = self._source.sizes()
+        if known is not None:
+            return known
+        # A log that does not tell is read once for its indices alone.
+        largest = dict.fromkeys(INDICES, -1)
+        for raw, place in self._placed(0, INDICES):
+            for name in INDICES:
+                largest[name] = max(largest[name], int(_whole(name, raw[name], None, place).max()))
+        _checks.must(largest["state"] >= 0, f"{self._source.name} must hold at least one transition: got none")
+        return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
+
+    @property
+    def length(self) -> int | None:
+        """How many transitions, all passes together; None where only a full read would tell."""
+        return None if self._source.length is None else self._passes * self._source.length
+
+    @property
+    def expected_length(self) -> int:
+        """The length, or an estimate from the file's size that is the same each time."""
+        return self._passes * self._source.expected_length
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the content, whatever the file is called: work on one log cannot go on with another."""
+        if self._seed is None:
+            return self._source.fingerprint
+        return fingerprint(self._source.fingerprint, self._passes, self._seed)
+
+    def chunks(self, size: int = BLOCK, start: int = 0) -> Iterator[Transitions]:
+        """The transitions from number `start` on, checked, in read-only pieces of `size`; the last may be shorter.
+
+        What comes does not depend on `size`, and the memory used does not depend on the length.
+        """
+        size = _checks.positive_integer("size", size)
+        start = index(start)
+        _checks.must(start >= 0, f"start must be at least 0: got {start}")
+        blocks = self._in_order(start) if self._seed is None else self._shuffled(start, self._seed)
+        return map(_read_only, _recut(blocks, repeat(size)))
+
+    def replay(self, passes: int, seed: int = 0) -> Trajectory:
+        """The same log `passes` times over, shuffled anew in each pass; the same bits for the same seed.
+
+        In memory each pass is a permutation of all transitions. A streamed log is read in its order and shuffled in
+        windows of 262,144 consecutive transitions, which is what memory has to hold; the first window of each pass has
+        a random length, so that the windows meet elsewhere each time. A log known to fit in one window is permuted.
+
+        >>> log = Trajectory([0, 1, 2], [0, 0, 0], [0.0, 1.0, 2.0], [1, 2, 0]).replay(2, seed=2)
+        >>> [piece.state.tolist() for piece in log.chunks(size=3)]
+        [[2, 0, 1], [0, 2, 1]]
+        """
+        passes = _checks.positive_integer("passes", passes)
+        seed = index(seed)
+        _checks.must(seed >= 0, f"seed must be at least 0: got {seed}")
+        out = Trajectory.__new__(Trajectory)
+        out.__dict__.update(self.__dict__, _passes=passes * self._passes, _seed=seed)
+        return out
+
+    def _in_order(self, start: int) -> Iterator[Transitions]:
+        """One pass in blocks of any size, checked."""
+        sizes = (self.n_states, self.n_actions)
+        for raw, place in self._placed(start, COLUMNS):
+            yield _clean(raw, sizes, place)
+
+    def _placed(self, start: int, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
+        """Each block of the source with the places of its entries."""
+        row = start
+
+        def place(name: str, offset: int) -> str:
+            return self._source.place(name, row + offset)  # of the block that is out at the time
+
+        for raw in self._source.blocks(start, names):
+            yield raw, place
+            row += len(raw["state"])
+
+    def _shuffled(self, start: int, seed: int) -> Iterator[Transitions]:
+        """All passes, each in an order of its own."""
+        length = self._source.length
+        done = 0 if length is None else start // length
+        start -= done * (length or 0)
+        for number in range(done, self._passes):
+            rng = np.random.default_rng([seed, number])
+            for window in _recut(self._in_order(0), self._windows(rng)):
+                count = len(window.state)
+                order = rng.permutation(count)[start:]
+                for first in range(0, len(order), BLOCK):
+                    yield _part(window, order[first : first + BLOCK])
+                start = max(start - count, 0)
+
+    def _windows(self, rng: np.random.Generator) -> Iterator[int]:
+        """How many transitions are shuffled together, one window after the other."""
+        length, window = self._source.length, self._source.window
+        fits = length is not None and length <= window
+        return chain([window if fits else int(rng.integers(1, window + 1))], repeat(window))
+
+    def _fields(self) -> _display.Fields:
+        # Showing a log must not read it.
+        known = self.__dict__.get("_sizes") or self._source.sizes() or (None, None)
+        states, actions = (given or found for given, found in zip(self._given, known, strict=True))
+        length = f"about {self.expected_length:,}" if self.length is None else f"{self.length:,}"
+        fields = [
+            ("from", self._source.name),
+            ("transitions", length + (f" in {self._passes:,} shuffled passes" if self._seed is not None else "")),
+            ("states", f"{states:,}" if states else "not counted yet"),
+            ("actions", f"{actions:,}" if actions else "not counted yet"),
+            ("discount", "not given" if self.discount is None else f"{self.discount:g}"),
+        ]
+        if self.state_names:
+            fields.append(("state names", _display.shortlist(self.state_names)))
+        if self.action_names:
+            fields.append(("action names", _display.shortlist(self.action_names)))
+        return fields
+
+    def __repr__(self) -> str:
+        return _display.as_text("Trajectory", self._fields())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html("Trajectory", self._fields())
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrays:
+    """Transitions in memory, checked when they came in and unchangeable since."""
+
+    transitions: Transitions
+    name = "memory"
+
+    def __post_init__(self) -> None:
+        _read_only(self.transitions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Arrays, (self.transitions,)  # a copy is made read-only again
+
+    @property
+    def length(self) -> int:
+        return len(self.transitions.state)
+
+    @property
+    def expected_length(self) -> int:
+        return self.length
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(*self.transitions)
+
+    def sizes(self) -> tuple[int, int]:
+        state, action, _, following, _ = self.transitions
+        return int(max(state.max(), following.max())) + 1, int(action.max()) + 1
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        yield {name: getattr(self.transitions, name)[start:] for name in names}
+
+    @staticmethod
+    def place(name: str, row: int) -> str:
+        return f"{name}[{row}]"
+
+
+def fingerprint(*parts: npt.NDArray[Any] | bytes | int | str) -> str:
+    """A short hash of the parts in their order."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total.update(part.data)
+        else:
+            total.update(part if isinstance(part, bytes) else f"{part};".encode())
+    return total.hexdigest()[:16]
+
+
+def _size(name: str, value: int | None) -> int | None:
+    return None if value is None else _checks.positive_integer(name, value)
+
+
+def _clean(raw: RawColumns, sizes: tuple[int | None, int | None], place: Place) -> Transitions:
+    """The columns with their types, or an error that names the first wrong entry of a column."""
+    return Transitions(
+        state=_whole("state", raw["state"], sizes[0], place),
+        action=_whole("action", raw["action"], sizes[1], place),
+        reward=_finite("reward", raw["reward"], place),
+        next_state=_whole("next_state", raw["next_state"], sizes[0], place),
+        terminated=_flags("terminated", raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool)), place),
+    )
+
+
+def _whole(name: str, raw: npt.NDArray[Any], size: int | None, place: Place) -> npt.NDArray[np.int64]:
+    numbers = _numbers("be a whole number", name, raw, place)
+    if numbers.dtype.kind == "f":
+        # NaN compares false.
+        whole = (np.abs(numbers) < _WHOLE) & (numbers == np.floor(numbers))
+        _refuse(~whole, "be a whole number", name, raw, place)
+    indices = np.ascontiguousarray(numbers, dtype=np.int64)
+    wrong = indices < 0 if size is None else (indices < 0) | (indices >= size)
+    _refuse(wrong, "be at least 0" if size is None else f"lie in 0..{size - 1}", name, indices, place)
+    return indices
+
+
+def _finite(name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[np.float64]:
+    numbers = np.ascontiguousarray(_numbers("be a number", name, raw, place), dtype=np.float64)
+    _refuse(~np.isfinite(numbers), "be finite", name, raw, place)
+    return numbers
+
+
+def _flags(name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[np.bool_]:
+    if raw.dtype.kind == "b":
+        return np.ascontiguousarray(raw)
+    if raw.dtype.kind in "iuf":
+        true, false = raw == 1, raw == 0
+    else:
+        words = np.char.lower(np.char.strip(raw.astype(str)))
+        true, false = (np.logical_or.reduce([words == word for word in listed]) for listed in (_TRUE, _FALSE))
+    _refuse(~(true | false), "be 0, 1, true or false", name, raw, place)
+    return np.ascontiguousarray(true)
+
+
+def _numbers(must: str, name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[Any]:
+    if raw.dtype.kind in "biuf":
+        return raw
+    wrong = np.array([not isinstance(value, Real) for value in raw])
+    _refuse(wrong, must, name, raw, place)
+    return raw.astype(np.float64)
+
+
+def _refuse(wrong: npt.NDArray[np.bool_], must: str, name: str, raw: npt.NDArray[Any], place: Place) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = raw[row].item() if isinstance(raw[row], np.generic) else raw[row]
+        _checks.fail(f"{name} must {must}: got {value!r} at {place(name, row)}")
+
+
+def _each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
+    return Transitions(*map(change, transitions))
+
+
+def _part(transitions: Transitions, which: slice | npt.NDArray[np.int64]) -> Transitions:
+    return _each(lambda column: column[which], transitions)
+
+
+def _recut(blocks: Iterator[Transitions], sizes: Iterator[int]) -> Iterator[Transitions]:
+    """The same transitions in pieces of the given sizes, the last one shorter."""
+    held: list[Transitions] = []
+    missing = next(sizes)
+    for block in blocks:
+        while len(block.state) >= missing:
+            yield _joined([*held, _part(block, slice(missing))])
+            block = _part(block, slice(missing, None))
+            held, missing = [], next(sizes)
+        if len(block.state):
+            held.append(block)
+            missing -= len(block.state)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[Transitions]) -> Transitions:
+    return parts[0] if len(parts) == 1 else Transitions(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _read_only(transitions: Transitions) -> Transitions:
+    for column in transitions:
+        column.flags.writeable = False
+    return transitions

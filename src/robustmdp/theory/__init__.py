@@ -1,0 +1,29 @@
+"""The paper's constants and bounds as formulas, each with its theorem. Printed and true forms stand side by side."""
+
+from robustmdp.theory.chains import Mixing as Mixing
+from robustmdp.theory.chains import Occupancy as Occupancy
+from robustmdp.theory.chains import mixing as mixing
+from robustmdp.theory.chains import occupancy as occupancy
+from robustmdp.theory.chains import stationary_distribution as stationary_distribution
+from robustmdp.theory.constants import curvature as curvature
+from robustmdp.theory.constants import dual_interval as dual_interval
+from robustmdp.theory.constants import gradient_bound as gradient_bound
+from robustmdp.theory.constants import outcome_bound as outcome_bound
+from robustmdp.theory.constants import ratio_range as ratio_range
+from robustmdp.theory.constants import strong_convexity as strong_convexity
+from robustmdp.theory.generative import GenerativeSamples as GenerativeSamples
+from robustmdp.theory.generative import generative_bound as generative_bound
+from robustmdp.theory.generative import generative_samples as generative_samples
+from robustmdp.theory.generative import inner_rate as inner_rate
+from robustmdp.theory.generative import noise_constant as noise_constant
+from robustmdp.theory.markovian import MarkovianConstants as MarkovianConstants
+from robustmdp.theory.markovian import MarkovianSetting as MarkovianSetting
+from robustmdp.theory.markovian import StepOffsets as StepOffsets
+from robustmdp.theory.markovian import dual_error_bound as dual_error_bound
+from robustmdp.theory.markovian import markovian_bound as markovian_bound
+from robustmdp.theory.markovian import markovian_constants as markovian_constants
+from robustmdp.theory.markovian import markovian_rate as markovian_rate
+from robustmdp.theory.markovian import step_offsets as step_offsets
+from robustmdp.theory.samples import samples_needed as samples_needed
+from robustmdp.theory.statistical import statistical_lower_bound as statistical_lower_bound
+from robustmdp.theory.statistical import statistical_upper_bound as statistical_upper_bound
