@@ -234,10 +234,10 @@ class Default(_Follower):
         self._follow(*self.arguments(first), *experience)
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` steps; where the policy follows Q in a compiled world, all in one call."""
+        """Take `count` steps; where the policy follows Q, the source acts and learns in turn."""
         if source.explorer is None:
             return super().advance(source, first, count)
-        source.explorer(count, self.arguments(first))
+        source.explorer(count, self.arguments(first), self._follow)
         return count
 
     def q(self) -> FloatArray:

@@ -108,7 +108,7 @@ class RescaledPolynomial:
     0.5
     """
 
-    power: float = 0.75
+    power: float = 0.8
 
     def __post_init__(self) -> None:
         _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
@@ -147,7 +147,7 @@ class DualPolynomial:
     A Newton step is weight f''(1)/E f*'' times the gradient; the default learner divides by a running mean of f*''.
     """
 
-    scale: float = 2.2
+    scale: float = 3.5
     power: float = 0.75
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from robustmdp.divergences.kernels import CRESSIE_READ, TOTAL_VARIATION, conjuga
 from robustmdp.learning.sampling import consult_all, wander_all, wander_simulated
 
 NOMINAL, PENALIZED, CONSTRAINED = 0, 1, 2
+GREEDY = 7  # its place among the tables of `follow`
 
 _LEAN = 0.25  # how far the point of linearisation leans from the average to the iterate
 _STEADY = 0.25  # what same-sample steps lose to the noise of eta, in units of step * gradient
@@ -357,7 +358,7 @@ def follow(spec, steps, first, start, levels, tables, extent, diverged, states, 
                     value = fresh_least + weight if above else x
                     if mode == CONSTRAINED and level < math.inf:
                         value -= weight * level
-                        stride = min(alpha, 1.0) * spread
+                        stride = 0.5 * min(alpha, 1.0) * spread  # a quantile needs shorter steps than a root
                         weights[cell] = clip(weight + stride * ((1.0 if above else 0.0) - level), 0.0, spread)
                 else:
                     eta = at if before == 0 else base + offset[cell]
@@ -375,9 +376,8 @@ def follow(spec, steps, first, start, levels, tables, extent, diverged, states, 
                     bent = curvature[cell]
                     stride = relative * weight * gradient / max(float(bent), _FLATTEST)
                     stride = clip(stride, -weight, weight)
-                    away = x - at
-                    if ratio > 1.0:
-                        away = clip(away, -weight, weight)
+                    trusted = weight if ratio > 1.0 else math.inf
+                    away = clip(x - at, -trusted, trusted)
                     value += _STEADY * stride * gradient + ratio * away
                     if bend != bend:
                         bend = ratio
@@ -448,7 +448,7 @@ def explore_model(place, room, count, learner):
     states, pairs, rewards, following = room
     for step in range(count):
         position = first + step
-        wander_all(world, behaviour, tables[7], keys, 2 * position, begin, now, room)
+        wander_all(world, behaviour, tables[GREEDY], keys, 2 * position, begin, now, room)
         follow(spec, steps, position, start, levels, tables, extent, diverged, states, pairs, rewards, following)
 
 
@@ -459,7 +459,7 @@ def explore_simulator(place, state, room, count, learner):
     spec, steps, first, start, levels, tables, extent, diverged = learner
     states, pairs, rewards, following = room
     for step in range(count):
-        state = wander_simulated(behaviour, tables[7], choices, rng, begin, state, room)
+        state = wander_simulated(behaviour, tables[GREEDY], choices, rng, begin, state, room)
         if following[0, 0] < 0 or not low <= rewards[0, 0] <= high:
             break  # the caller looks at the last transition
         follow(spec, steps, first + step, start, levels, tables, extent, diverged, states, pairs, rewards, following)

@@ -17,7 +17,7 @@ from robustmdp import _checks
 
 IntArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
-Explorer = Callable[[int, tuple[Any, ...]], None]
+Explorer = Callable[[int, tuple[Any, ...], Callable[..., None]], None]
 Sweeper = Callable[[int, tuple[Any, ...], FloatArray, IntArray], None]
 
 
@@ -124,7 +124,7 @@ class Source(Protocol):
 
     @property
     def explorer(self) -> Explorer | None:
-        """(count, learner's arguments): act and learn step by step in one compiled call, where that is needed."""
+        """(count, learner's arguments, update): act and learn step by step, where the policy follows Q."""
 
     @property
     def sweeper(self) -> Sweeper | None:

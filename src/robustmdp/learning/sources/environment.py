@@ -20,6 +20,7 @@ from robustmdp.learning.sources.base import (
     numbers,
     plain,
 )
+from robustmdp.learning.updates import GREEDY
 
 _RESEED_AFTER = 1024  # transitions that a resumed run may have to repeat, but for long episodes
 _LONGEST = 10_000
@@ -57,6 +58,7 @@ class EnvironmentSource(OnePath):
         self._env, self._seed, self.follows_q = env, seed, chances.follows_q
         self._choose = chances.chooser(self.shape.state_ptr)
         self._rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0]))
+        self.explorer = self._explore if chances.follows_q else None
         self._seedings, self._journal, self._state = 0, list[int](), -1
         self._reset()
 
@@ -94,6 +96,31 @@ class EnvironmentSource(OnePath):
             column[:, 0] = values
         check_rewards(room.rewards[:, 0], self.shape)
         return length
+
+    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
+        """`walk` with an update after every step; written apart, because calls are what an update costs here."""
+        settings, steps, first, *rest = learner
+        greedy = rest[2][GREEDY]
+        room = Experience.empty(1, 1)
+        states, pairs, rewards, following = room
+        n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
+        low, high = self.shape.reward_range or (-math.inf, math.inf)
+        for step, u in enumerate(np.asarray(self._rng.random(count)).tolist()):
+            state = self._state
+            pair = self._choose(state, u, greedy)
+            action = pair - state * n_actions
+            observation, reward, terminated, truncated, _ = self._env.step(action + offset)
+            self._journal.append(action)
+            self._state = successor = self._index(observation)
+            if not 0 <= successor < n_states:
+                _checks.fail(f"observations must lie in the space of {self.name}: got {observation!r}")
+            states[0, 0], pairs[0, 0], rewards[0, 0] = state, pair, reward
+            following[0, 0] = n_states if terminated else successor
+            if not (low <= reward <= high and math.isfinite(reward)):
+                check_rewards(rewards[:, 0], self.shape)
+            update(settings, steps, first + step, *rest, *room)
+            if terminated or truncated or len(self._journal) >= _LONGEST:
+                self._reset()
 
     def save(self) -> dict[str, Any]:
         """The last seeding and the actions since then."""

@@ -82,7 +82,8 @@ class ModelSource:
         """All pairs, each asked and refined."""
         self._specialise(updates.sweep_model)(self._world, self._keys, first, learner, rewards, following)
 
-    def _explore(self, count: int, learner: tuple[Any, ...]) -> None:
+    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
+        del update  # it is compiled in
         room = Experience.empty(len(self._keys), 1)
         place = (self._world, self._behaviour, self._keys, self._start, self._states)
         self._specialise(updates.explore_model)(place, room, count, learner)

@@ -110,7 +110,8 @@ class SimulatorSource:
         self.consult(first, pair, rewards, following)
         return rewards[:, 0], following[:, 0]
 
-    def _explore(self, count: int, learner: tuple[Any, ...]) -> None:
+    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
+        del update  # it is compiled in
         place = (self._behaviour, self._choice_rng, self._world_rng, self._simulator.start, self.shape.reward_range)
         room = Experience.empty(1, 1)
         self._state = self._wander_and_learn(place, self._state, room, count, learner)
