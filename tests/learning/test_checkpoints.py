@@ -45,7 +45,7 @@ def sample(state, action, rng):
 
 
 def simulator(compiled: bool) -> rm.Simulator:
-    return rm.Simulator(sample if compiled else sample.py_func, 3, 2, 0.9, (0.0, 1.0))
+    return rm.Simulator(sample if compiled else getattr(sample, "py_func", sample), 3, 2, 0.9, (0.0, 1.0))
 
 
 def log() -> rm.Trajectory:
@@ -207,7 +207,7 @@ def test_control_c_inside_a_world_leaves_a_checkpoint_to_go_on_from(name: str, s
         calls += 1
         if calls == moment:
             signal.raise_signal(signal.SIGINT)
-        return sample.py_func(state, action, rng)
+        return getattr(sample, "py_func", sample)(state, action, rng)
 
     interrupted.__name__ = "sample"
     world = rm.Simulator(interrupted, 3, 2, 0.9, (0.0, 1.0))

@@ -62,7 +62,7 @@ class Env(gymnasium.Env[Any, Any]):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         assert self.action_space.contains(action)
-        reward, self.state, terminated = sample.py_func(self.state, action - 5, self.np_random)
+        reward, self.state, terminated = getattr(sample, "py_func", sample)(self.state, action - 5, self.np_random)
         self.age += 1
         return 10 + self.state, float(reward), bool(terminated), self.age == 9, {}
 
@@ -91,7 +91,7 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def simulator(compiled: bool) -> rm.Simulator:
-    return rm.Simulator(sample if compiled else sample.py_func, N, M, DISCOUNT, RANGE)
+    return rm.Simulator(sample if compiled else getattr(sample, "py_func", sample), N, M, DISCOUNT, RANGE)
 
 
 WORLDS = {
