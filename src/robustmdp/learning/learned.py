@@ -30,10 +30,9 @@ def solution_of(run: Run, index: int) -> Solution:
     shape, pupil = run.source.shape, run.pupil
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = pupil.q()[span], pupil.tables["visits"][span]
-    v, best = _best(q, shape)
+    v, policy = _best(q, shape)
     low = pupil.extent[index, 0] / (1.0 - shape.discount)
     v[v == -math.inf] = min(low, 0.0) if shape.can_end else low  # nothing was ever tried there
-    policy = (best - shape.state_ptr[:-1] if shape.actions is None else shape.actions[best]).astype(np.int64)
     broken = int(pupil.diverged[index])
     value, lower, upper = v, np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
     adversary: Adversary = _Unknown(shape)
@@ -60,14 +59,14 @@ def solution_of(run: Run, index: int) -> Solution:
 
 
 def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
-    """The largest q of each state and the first pair that has it, (n_states,) each."""
+    """The largest q of each state and the first action that has it, (n_states,) each."""
+    if shape.actions is None:
+        table = q.reshape(shape.n_states, shape.n_actions)
+        return table.max(axis=1), table.argmax(axis=1)
     starts = np.asarray(shape.state_ptr[:-1])
     top = np.maximum.reduceat(q, starts)
-    if shape.actions is None:
-        first: IntArray = q.reshape(shape.n_states, shape.n_actions).argmax(axis=1) + starts
-        return top, first
     candidates = np.where(q == np.repeat(top, np.diff(shape.state_ptr)), np.arange(len(q)), len(q) - 1)
-    return top, np.minimum.reduceat(candidates, starts)
+    return top, np.asarray(shape.actions)[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
 def certified(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
