@@ -30,10 +30,20 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        import warnings
+
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _say  # type: ignore[assignment]
+                return super().invoke(ctx)
         except (ValueError, TypeError, ImportError) as problem:
             raise click.ClickException(str(problem)) from None
+
+
+def _say(message: Warning | str, *place: Any) -> None:
+    """A warning as a sentence, without the line of code that it came from."""
+    del place
+    click.echo(f"Warning: {message}", err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

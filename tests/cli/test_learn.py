@@ -1,0 +1,94 @@
+"""`robustmdp learn`, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import robustmdp as rm
+from robustmdp.cli import main
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, ["learn", *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--algorithm", "generative", "--weight", "1"),
+        ("--algorithm", "generative", "--weight", "1", "--paper", "--inner-steps", "5"),
+        ("--algorithm", "plugin", "--divergence", "tv", "--radius", "0.1"),
+        ("--algorithm", "mlmc", "--divergence", "kl", "--radius", "0.1"),
+    ],
+)
+def test_algorithms_that_ask(words: tuple[str, ...]) -> None:
+    result = call("chain", *words, "--steps", "20", "--json")
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["status"] == "step_limit"
+    assert answer["steps"] == 20
+    assert np.sum(answer["visits"]) == answer["samples"] >= 400
+    assert 0.0 < answer["error"] < 10.0
+
+
+def test_the_numbers_are_those_of_the_library() -> None:
+    words = ("garnet:5x2x3", "--algorithm", "markovian", "--weight", "2", "--steps", "3000", "--seed", "5", "--json")
+    world = rm.problems.garnet(5, 2, 3, 0.95, seed=0)
+    learned = rm.MarkovianQLearning(rm.Penalized(rm.ChiSquare(), 2.0)).run(world, 3000, seed=5)
+    assert json.loads(call(*words).stdout)["q"] == learned.q.tolist()
+
+
+def test_a_table_for_people() -> None:
+    result = call("chain", "--weight", "1", "--samples", "4000", "--rows", "2")
+    assert result.exit_code == 0
+    for words in ("worst-case value", "lower bound", "s1", "8 more states", "4,000 samples", "error of Q against"):
+        assert words in result.stdout
+
+
+def test_a_run_is_saved_and_resumed_to_the_same_bits(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    whole = call("chain", "--weight", "1", "--steps", "50", "--checkpoint", str(path), "--json")
+    again = call("--resume", str(path), "--json")
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["q"] == json.loads(whole.stdout)["q"]
+    other = call("--resume", str(path), "--weight", "2")
+    assert other.exit_code == 1
+    assert "must be resumed with its own settings" in other.stderr
+    assert "--steps" in call("--resume", str(path), "--steps", "9").stderr
+
+
+def test_a_log_is_learned_from(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("state,action,reward,next_state\n" + "0,0,0.0,1\n1,0,1.0,0\n" * 500)
+    result = call("--log", str(path), "--weight", "1", "--discount", "0.5", "--json")
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["samples"] == 1000
+    assert answer["error"] is None  # no model, no exact solution
+    # V0 = V1/2 and V1 = 1 + V0/2; 500 visits of steps like n^-0.8 leave less than a hundredth.
+    assert answer["value"] == pytest.approx([2 / 3, 4 / 3], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "give a PROBLEM or --log FILE, one of them, or --resume FILE"),
+        (("chain", "--weight", "1"), "give steps or samples, one of them"),
+        (("chain", "--weight", "1", "--steps", "0"), "steps must be at least 1: got 0"),
+        (("chain", "--algorithm", "genrative", "--steps", "1"), "did you mean 'generative'?"),
+        (("chain", "--epsilon", "0.1", "--steps", "1"), "--epsilon is for --algorithm markovian"),
+        (("--resume", "nowhere.ckpt"), "a checkpoint must be a file: there is none at nowhere.ckpt"),
+        (("--log", "nowhere.csv", "--weight", "1"), "nowhere.csv"),
+        (("gym:CartPole-v1", "--algorithm", "markovian", "--weight", "1", "--steps", "1"), "must have discrete spaces"),
+    ],
+)
+def test_mistakes_get_a_sentence(words: tuple[str, ...], sentence: str) -> None:
+    result = call(*words)
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
