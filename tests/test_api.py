@@ -43,6 +43,7 @@ PUBLIC = [
     "problems",
     "read_log",
     "resume",
+    "run_many",
     "schedules",
     "solve",
     "theory",

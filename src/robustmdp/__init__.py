@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from robustmdp.learning import PlugIn as PlugIn
     from robustmdp.learning import learn_worst_case as learn_worst_case
     from robustmdp.learning import resume as resume
+    from robustmdp.learning import run_many as run_many
     from robustmdp.learning import schedules as schedules
     from robustmdp.models import MDP as MDP
     from robustmdp.models import Simulator as Simulator
@@ -71,6 +72,7 @@ _ROOMS = {
         "PlugIn",
         "learn_worst_case",
         "resume",
+        "run_many",
         "schedules",
     ),
     "models": ("MDP", "Simulator", "Trajectory"),

@@ -184,7 +184,7 @@ def test_an_engine_is_given_the_groups() -> None:
 
         def map(self, task: Any, items: Any) -> Any:
             for item in items:
-                self.seen += len(item)
+                self.seen += len(item[1])  # (learner, seeds)
                 yield task(item)
 
     engine = Engine()
@@ -427,3 +427,20 @@ def test_a_reference_of_an_unfinished_log_is_compared_where_something_is_known()
     exact = rm.solve(rm.MDP.from_gymnasium(world, 0.9), DOUBT).q
     trace = rm.MarkovianQLearning(DOUBT).run(world, 20_000, discount=0.9, reference=exact).trace
     assert np.isfinite(trace["error"][-1])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_settings_and_seeds_together_equal_runs_one_by_one(threads: int) -> None:
+    learners = [rm.GenerativeQLearning(DOUBT), rm.GenerativeQLearning.paper(rm.Penalized(rm.KL(), 2.0), 3)]
+    references = [rm.solve(CHAIN, learner.ambiguity).q for learner in learners]
+    together = rm.run_many(learners, CHAIN, 30, seeds=[4, 1, 9], references=references, threads=threads)
+    for learner, reference, found in zip(learners, references, together, strict=True):
+        for seed, solution in zip([4, 1, 9], found, strict=True):
+            assert same(solution, learner.run(CHAIN, 30, seed=seed, reference=reference))
+
+
+def test_settings_need_one_reference_each() -> None:
+    with pytest.raises(ValueError, match="references must hold one Q per learner, 1 of them: got 2"):
+        rm.run_many([rm.GenerativeQLearning(DOUBT)], CHAIN, 1, seeds=1, references=[0, 0])
+    with pytest.raises(ValueError, match="learners must hold at least one learner"):
+        rm.run_many([], CHAIN, 1, seeds=1)

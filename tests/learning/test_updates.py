@@ -322,3 +322,14 @@ def test_looking_changes_nothing(name: str, record_every: int) -> None:
     assert np.array_equal(plain.visits, watched.visits)
     expected = sorted({*range(record_every, steps + 1, record_every), steps})
     assert watched.trace["steps"].tolist() == expected
+
+
+def test_a_divergence_of_ones_own_is_learned_like_a_built_in_one() -> None:
+    own = rm.Divergence("my KL", lambda y: math.exp(y) - 1.0, lambda y: math.exp(y))
+    mdp = rm.problems.chain(restart=0.5)
+    mine, built_in = (
+        rm.GenerativeQLearning(rm.Penalized(divergence, 1.0)).run(mdp, 300, record_every=300)
+        for divergence in (own, rm.KL())
+    )
+    # exp(y) - 1 against expm1(y): the same but for rounding.
+    assert np.abs(mine.q - built_in.q).max() <= 1e-9

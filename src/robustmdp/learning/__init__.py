@@ -9,3 +9,4 @@ from robustmdp.learning.multilevel import MultilevelQLearning as MultilevelQLear
 from robustmdp.learning.plug_in import PlugIn as PlugIn
 from robustmdp.learning.running import Progress as Progress
 from robustmdp.learning.running import resume as resume
+from robustmdp.learning.running import run_many as run_many

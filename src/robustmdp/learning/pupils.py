@@ -136,7 +136,6 @@ class _Follower(Tabled):
     tables: Tables
     diverged: npt.NDArray[np.int64]
     touring: bool
-    block: int
 
     def absorb(self, first: int, experience: Experience) -> None:
         raise NotImplementedError

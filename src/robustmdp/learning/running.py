@@ -352,6 +352,81 @@ def _seed(seed: Any) -> int:
     return int(seed)
 
 
+def run_many(
+    learners: Sequence[Any],
+    world: Any,
+    steps: int | None = None,
+    *,
+    samples: int | None = None,
+    seeds: int | Sequence[int],
+    references: Sequence[npt.ArrayLike] | None = None,
+    record_every: int | None = None,
+    progress: Callable[[Progress], Any] | None = None,
+    engine: Any = None,
+    threads: int | None = None,
+    discount: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    start: int | None = None,
+) -> list[list[Solution]]:
+    """Replications over settings and seeds: one list of solutions per learner, one solution per seed.
+
+    The other arguments are those of a learner's own `run_many`; `references` has one Q per learner. All cores work
+    until the last replication of the last learner is done.
+
+    >>> from robustmdp import ChiSquare, GenerativeQLearning, Penalized, problems
+    >>> learners = [GenerativeQLearning(Penalized(ChiSquare(), weight)) for weight in (0.5, 10.0)]
+    >>> cautious, bold = run_many(learners, problems.chain(), 500, seeds=3)
+    >>> len(cautious), bool(cautious[0].q.max() < bold[0].q.max())
+    (3, True)
+    """
+    _checks.must(len(learners) > 0, "learners must hold at least one learner: got none")
+    targets = [None] * len(learners) if references is None else list(references)
+    _checks.must(
+        len(targets) == len(learners),
+        f"references must hold one Q per learner, {len(learners)} of them: got {len(targets)}",
+    )
+    where = {"discount": discount, "reward_range": reward_range, "start": start}
+    budget = {"steps": steps, "samples": samples, "record_every": record_every}
+    return _replicate(learners, world, seeds, targets, progress, engine, threads, **budget, **where)
+
+
+def _replicate(
+    learners: Sequence[Any],
+    world: Any,
+    seeds: Any,
+    references: Sequence[Any],
+    progress: Callable[[Progress], Any] | None,
+    engine: Any,
+    threads: int | None,
+    **options: Any,
+) -> list[list[Solution]]:
+    """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
+    listed, in_model, workers = _seeds(seeds), isinstance(world, MDP), thread_count(threads)
+    size = min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers)) if in_model else 1
+    groups = [listed[at : at + size] for at in range(0, len(listed), size)]
+    items = [(index, group) for index in range(len(learners)) for group in groups]
+    with Patience() as patience:
+
+        def task(item: tuple[int, Sequence[int]]) -> Run:
+            index, group = item
+            work = begin(learners[index], world, group, reference=references[index], **options)
+            work.complete(patience, report=progress)
+            return work
+
+        if engine is not None:
+            runs = list(engine.map(task, items))
+        elif workers == 1 or not in_model:  # Python worlds would only wait for each other
+            runs = [task(item) for item in items]
+        else:
+            with ThreadPoolExecutor(workers, thread_name_prefix="robustmdp-learning") as pool:
+                runs = list(pool.map(task, items))
+    solutions: list[list[Solution]] = [[] for _ in learners]
+    for (index, _), run in zip(items, runs, strict=True):
+        solutions[index] += run.solutions()
+    warn_of_the_unvisited([each for found in solutions for each in found], runs[0].source.shape, 4)
+    return solutions
+
+
 def check_burn_in(burn_in: Any) -> None:
     """A part of a run."""
     share = _checks.finite_number("burn_in", burn_in)
@@ -421,30 +496,11 @@ class Runnable:
         `seeds` is a list, or a number n for 0..n-1. Replications in an MDP share compiled calls. An `engine` with
         `map(task, items)` runs the groups elsewhere.
         """
-        listed = _seeds(seeds)
         where = {"discount": discount, "reward_range": reward_range, "start": start}
-        learner, in_model = self._learner, isinstance(world, MDP)
-        workers = thread_count(threads)
-        # Groups only share calls: whatever their size, a replication computes the same numbers.
-        size = min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers)) if in_model else 1
-        groups = [listed[at : at + size] for at in range(0, len(listed), size)]
-
-        with Patience() as patience:
-
-            def task(group: Sequence[int]) -> Run:
-                work = begin(learner, world, group, steps, samples, reference, record_every, **where)
-                work.complete(patience, report=progress)
-                return work
-
-            if engine is not None:
-                runs = list(engine.map(task, groups))
-            elif workers == 1 or not in_model:  # Python worlds would only wait for each other
-                runs = [task(group) for group in groups]
-            else:
-                with ThreadPoolExecutor(workers, thread_name_prefix="robustmdp-learning") as pool:
-                    runs = list(pool.map(task, groups))
-        solutions = [solution for run in runs for solution in run.solutions()]
-        warn_of_the_unvisited(solutions, runs[0].source.shape, 3)
+        budget = {"steps": steps, "samples": samples, "record_every": record_every}
+        (solutions,) = _replicate(
+            [self._learner], world, seeds, [reference], progress, engine, threads, **budget, **where
+        )
         return solutions
 
     def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
