@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench verify docs clean
+.PHONY: demo test lint reproduce bench verify docs clean
 
 $(VENV)/.%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+reproduce: $(VENV)/.reproduce
+	$(BIN)/robustmdp reproduce
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from robustmdp import engine as engine
+    from robustmdp import experiments as experiments
     from robustmdp import problems as problems
     from robustmdp import theory as theory
     from robustmdp.ambiguity import Constrained as Constrained
@@ -83,7 +85,7 @@ _ROOMS = {
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
-_WHOLE_ROOMS = ("problems", "theory")
+_WHOLE_ROOMS = ("engine", "experiments", "problems", "theory")
 
 __all__ = sorted([*_HOMES, *_WHOLE_ROOMS])
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from robustmdp import __version__
+from robustmdp.cli.reproduce import Parameters
 
 NOT_CONVERGED = 3
 INTERRUPTED = 130
@@ -36,7 +37,11 @@ class _Group(click.Group):
             with warnings.catch_warnings():
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
-        except (ValueError, TypeError, ImportError) as problem:
+        except (ValueError, TypeError, ImportError, OSError) as problem:
+            raise click.ClickException(str(problem)) from None
+        except RuntimeError as problem:
+            if type(problem).__name__ != "TaskFailed":
+                raise
             raise click.ClickException(str(problem)) from None
 
 
@@ -133,3 +138,42 @@ def learn(context: click.Context, /, problem: str | None, as_json: bool, rows: i
     outcome = learning.learn(problem, given, _ALGORITHMS, **options)
     learning.show(outcome, rows, as_json)
     sys.exit({"interrupted": INTERRUPTED, "diverged": NOT_CONVERGED}.get(outcome.solution.status.code, 0))
+
+
+@main.command(cls=Parameters)
+@click.argument("experiments", nargs=-1)
+@click.option("--quick", is_flag=True, help="Fewer seeds and steps: a look at everything within a minute.")
+@click.option("--out", type=click.Path(), default="reproduction", show_default=True, help="Folder for all results.")
+@click.option("--engine", default="processes", show_default=True, help="serial, processes or ray.")
+@click.option("--workers", type=int, help="How many at once; all cores if not given.")
+@click.option("--address", help="Of a Ray cluster; a local one if not given.")
+@click.option("--resume/--no-resume", default=True, show_default=True, help="Use what an earlier call finished.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write the records as CSV, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all verdicts and numbers.")
+def reproduce(experiments: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Run the paper's experiments and check its claims.
+
+    EXPERIMENTS are any of chain-diagrams, connection, statistical, convergence, inner-steps, dmin, markovian,
+    behaviour, equivalence, sample-efficiency, memory; all if none is named. The folder --out then holds report.html,
+    claims.csv, records/ and figures/. A call that was stopped goes on where it was. The options from --stay on belong
+    to the experiments and apply to all that have them; their defaults are the paper's. Exit code: 0 done, 1 bad input
+    or a failed task, 2 wrong usage, 130 interrupted.
+
+    \b
+    Examples:
+      robustmdp reproduce --quick --out look
+      robustmdp reproduce markovian behaviour --stay 0.6,0.8 --seeds 20
+    """
+    from pathlib import Path
+
+    from robustmdp.cli import reproduce as words
+
+    out = Path(options.pop("out"))
+    made = words.carry_out(experiments, out, **options)
+    if made is None:
+        click.echo(f"Interrupted: what is finished is kept in {out}; the same command goes on from there.", err=True)
+        sys.exit(INTERRUPTED)
+    if as_json:
+        words.print_json(made)
+    else:
+        words.show(made, out)

@@ -9,39 +9,18 @@ from robustmdp import _checks
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Ambiguity
-    from robustmdp.divergences import FDivergence
     from robustmdp.models import MDP
 
-_DIVERGENCES = {
-    "chi2": "ChiSquare",
-    "kl": "KL",
-    "tv": "TotalVariation",
-    "burg": "Burg",
-    "hellinger": "Hellinger",
-    "js": "JensenShannon",
-}
 _SEED = 0
-
-
-def parse_divergence(word: str) -> FDivergence:
-    """A short name, or cr:K for Cressie-Read."""
-    import robustmdp as rm
-
-    name, _, parameter = word.lower().partition(":")
-    if name == "cr":
-        return rm.CressieRead(_number("the k of cr:K", parameter))
-    if name not in _DIVERGENCES:
-        _checks.nearest("divergence", word, [*_DIVERGENCES, "cr:K"])
-    divergence: FDivergence = getattr(rm, _DIVERGENCES[name])()
-    return divergence
 
 
 def parse_ambiguity(divergence: str, weight: float | None, radius: float | None) -> Ambiguity:
     """At most one of a weight and a radius."""
     import robustmdp as rm
+    from robustmdp.divergences import divergence_named
 
     _checks.must(weight is None or radius is None, "give --weight or --radius, not both")
-    chosen = parse_divergence(divergence)
+    chosen = divergence_named(divergence)
     if weight is not None:
         return rm.Penalized(chosen, weight)
     return rm.Nominal() if radius is None else rm.Constrained(chosen, radius)
@@ -86,13 +65,6 @@ def parse_solver(word: str, known: Sequence[str]) -> Any:
         "dual-ascent": rm.DualAscent,
     }
     return makers[word]() if word in makers else None
-
-
-def _number(name: str, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        _checks.fail(f"{name} must be a number: got {word!r}")
 
 
 def _sizes(word: str, detail: str, example: str, count: int) -> list[int]:

@@ -7,5 +7,6 @@ from robustmdp.divergences.cressie_read import ChiSquare as ChiSquare
 from robustmdp.divergences.cressie_read import CressieRead as CressieRead
 from robustmdp.divergences.cressie_read import Hellinger as Hellinger
 from robustmdp.divergences.jensen_shannon import JensenShannon as JensenShannon
+from robustmdp.divergences.named import divergence_named as divergence_named
 from robustmdp.divergences.own import Divergence as Divergence
 from robustmdp.divergences.total_variation import TotalVariation as TotalVariation

@@ -7,6 +7,6 @@ from robustmdp.learning.inner import learn_worst_case as learn_worst_case
 from robustmdp.learning.markovian import MarkovianQLearning as MarkovianQLearning
 from robustmdp.learning.multilevel import MultilevelQLearning as MultilevelQLearning
 from robustmdp.learning.plug_in import PlugIn as PlugIn
+from robustmdp.learning.replications import run_many as run_many
 from robustmdp.learning.running import Progress as Progress
 from robustmdp.learning.running import resume as resume
-from robustmdp.learning.running import run_many as run_many

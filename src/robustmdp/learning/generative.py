@@ -10,6 +10,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.learning import running
 from robustmdp.learning.pupils import Default, PrintedSweeper, Pupil, setting_of
+from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
     RescaledLinear,
@@ -22,7 +23,7 @@ from robustmdp.learning.sources import Shape, Source
 
 
 @dataclass(frozen=True)
-class GenerativeQLearning(running.Runnable):
+class GenerativeQLearning(Runnable):
     """Q(s,a) <- (1-beta) Q(s,a) + beta (r + discount J(eta(s,a), V; s')), round after round over all pairs.
 
     The default is our best: each round takes one sample per pair, which moves Q and eta together; steps shrink with

@@ -12,6 +12,7 @@ from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning import running
 from robustmdp.learning.pupils import Default, PrintedFollower, Pupil, setting_of
+from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
     RescaledPolynomial,
@@ -24,7 +25,7 @@ from robustmdp.learning.sources import ModelSource, Shape, Source
 
 
 @dataclass(frozen=True)
-class MarkovianQLearning(running.Runnable):
+class MarkovianQLearning(Runnable):
     """Q(s_t,a_t) <- (1-beta) Q(s_t,a_t) + beta (r + discount J(eta(s_t,a_t), V; s_{t+1})), along one trajectory.
 
     The default is our best: steps shrink with the visits of each pair, so that nobody must know d_min, d_max or kappa;

@@ -14,8 +14,8 @@ from robustmdp._jit import kernel
 from robustmdp.ambiguity import Ambiguity, Constrained
 from robustmdp.ambiguity._kl import constrained
 from robustmdp.divergences import KL
-from robustmdp.learning import running
 from robustmdp.learning.pupils import Pupil, Tabled, Tables, level_of, setting_of
+from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, check_schedule
 from robustmdp.learning.sources import Shape, Source
 
@@ -24,7 +24,7 @@ _LARGEST_LEVEL = 20  # 2^21 samples; rarer than once in 10^8 draws
 
 
 @dataclass(frozen=True)
-class MultilevelQLearning(running.Runnable):
+class MultilevelQLearning(Runnable):
     """Q <- (1-beta) Q + beta (r + discount (v(s') + Delta_N/p_N)), N geometric, p_N = ratio (1-ratio)^N, for a KL ball.
 
     Delta_N is the worst-case value of 2^(N+1) samples minus the mean of those of their halves, so that the target is

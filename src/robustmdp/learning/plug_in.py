@@ -12,9 +12,9 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.ambiguity.records import check_ambiguity
-from robustmdp.learning import running
 from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.pupils import Pupil, Tables
+from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
 from robustmdp.models import MDP
@@ -26,7 +26,7 @@ _ENDINGS = 1024  # rewards that tell endings apart; any further ones share the l
 
 
 @dataclass(frozen=True)
-class PlugIn(running.Runnable):
+class PlugIn(Runnable):
     """The solution of the robust problem around the empirical model (Theorem 3.2), with O(S^2 A) memory.
 
     Samples come round after round from a simulator or, with `trajectory`, from one trajectory. A state of which

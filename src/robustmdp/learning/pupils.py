@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple, Protocol
 
@@ -169,6 +170,12 @@ def _initial(shape: Shape, initial: float | None) -> float:
     return min(max(0.0, low), high)
 
 
+@functools.lru_cache(maxsize=8)
+def _tabulated(numbers: Numbers) -> FloatArray:
+    """The first step sizes, apart from the pupil: a pupil that travels is as small as its tables."""
+    return np.asarray(numbers.at(np.arange(_TABULATED)), dtype=np.float64)
+
+
 class Default(_Follower):
     """Our update (updates.follow); 36 bytes a pair and 4 a state.
 
@@ -216,17 +223,16 @@ class Default(_Follower):
         self._paid_apart = 0.0 if inside else anchor
         self._follow = ambiguity.divergence.specialise(updates.follow)
         numbers = [schedule.resolve(setting) for schedule in steps]
-        self._arguments = (
-            (*level[:4], shape.discount, inside, shape.can_end, shape.reward_range is None, by_visits, anchor),
-            (*numbers, *(each.at(np.arange(_TABULATED)) for each in numbers)),
-        )
+        self._words = (*level[:4], shape.discount, inside, shape.can_end, shape.reward_range is None, by_visits, anchor)
+        self._numbers = numbers
         self.q_steps, self.by_visits = numbers[0], by_visits
         self.start, self.touring = start, touring
 
     def arguments(self, first: int) -> tuple[Any, ...]:
         """What the compiled update takes before the transitions."""
         tables = (*self.tables.values(), self._shape.state_ptr)
-        return (*self._arguments, first, self.start, self._level.numbers, tables, self.extent, self.diverged)
+        steps = (*self._numbers, *map(_tabulated, self._numbers))
+        return (self._words, steps, first, self.start, self._level.numbers, tables, self.extent, self.diverged)
 
     def absorb(self, first: int, experience: Experience) -> None:
         """Learn from transitions in order."""

@@ -8,7 +8,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -23,12 +22,10 @@ from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.sources import LogSource, ModelSource, OnePath, Shape, Source, source_of
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.threads import thread_count
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
 _SECONDS_PER_PIECE = 0.25  # how long a run may be deaf to Ctrl-C and silent about its progress
-_REPLICATIONS_AT_ONCE = 32
 _WITHOUT_END = 1 << 62
 _WATCHED = 4096  # pairs whose changes estimate the Bellman residual where no model is known
 
@@ -290,12 +287,13 @@ def warn_of_the_unvisited(solutions: Iterable[Solution], shape: Shape, stackleve
             return
 
 
-def _finish(
+def finish(
     task: Run,
     checkpoint: str | Path | None,
     checkpoint_every: int | None,
     progress: Callable[[Progress], Any] | None,
 ) -> Solution:
+    """Take the steps that are left, saving on the way, and say what was learned."""
     every = max(1, task.steps // 10) if checkpoint_every is None else checkpoint_every
     _checks.positive_integer("checkpoint_every", every)
     save = None if checkpoint is None else checkpoints.Saver(task, Path(checkpoint), every)
@@ -332,181 +330,10 @@ def resume(
     task.steps = head.steps
     checkpoints.restore(task, saved, path)
     every = head.every if checkpoint_every is None else checkpoint_every
-    return _finish(task, checkpoint or path, every, progress)
-
-
-def _seeds(seeds: Any) -> list[int]:
-    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
-        seeds = range(seeds)
-    if not hasattr(seeds, "__iter__"):
-        raise TypeError(f"seeds must be a number or a list of seeds: got {seeds!r}")
-    listed = [_seed(seed) for seed in seeds]
-    _checks.must(len(listed) > 0, "seeds must hold at least one seed: got none")
-    return listed
-
-
-def _seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"a seed must be a whole number: got {seed!r}")
-    _checks.must(bool(seed >= 0), f"a seed must be at least 0: got {seed}")
-    return int(seed)
-
-
-def run_many(
-    learners: Sequence[Any],
-    world: Any,
-    steps: int | None = None,
-    *,
-    samples: int | None = None,
-    seeds: int | Sequence[int],
-    references: Sequence[npt.ArrayLike] | None = None,
-    record_every: int | None = None,
-    progress: Callable[[Progress], Any] | None = None,
-    engine: Any = None,
-    threads: int | None = None,
-    discount: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-    start: int | None = None,
-) -> list[list[Solution]]:
-    """Replications over settings and seeds: one list of solutions per learner, one solution per seed.
-
-    The other arguments are those of a learner's own `run_many`; `references` has one Q per learner. All cores work
-    until the last replication of the last learner is done.
-
-    >>> from robustmdp import ChiSquare, GenerativeQLearning, Penalized, problems
-    >>> learners = [GenerativeQLearning(Penalized(ChiSquare(), weight)) for weight in (0.5, 10.0)]
-    >>> cautious, bold = run_many(learners, problems.chain(), 500, seeds=3)
-    >>> len(cautious), bool(cautious[0].q.max() < bold[0].q.max())
-    (3, True)
-    """
-    _checks.must(len(learners) > 0, "learners must hold at least one learner: got none")
-    targets = [None] * len(learners) if references is None else list(references)
-    _checks.must(
-        len(targets) == len(learners),
-        f"references must hold one Q per learner, {len(learners)} of them: got {len(targets)}",
-    )
-    where = {"discount": discount, "reward_range": reward_range, "start": start}
-    budget = {"steps": steps, "samples": samples, "record_every": record_every}
-    return _replicate(learners, world, seeds, targets, progress, engine, threads, **budget, **where)
-
-
-def _replicate(
-    learners: Sequence[Any],
-    world: Any,
-    seeds: Any,
-    references: Sequence[Any],
-    progress: Callable[[Progress], Any] | None,
-    engine: Any,
-    threads: int | None,
-    **options: Any,
-) -> list[list[Solution]]:
-    """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
-    listed, in_model, workers = _seeds(seeds), isinstance(world, MDP), thread_count(threads)
-    size = min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers)) if in_model else 1
-    groups = [listed[at : at + size] for at in range(0, len(listed), size)]
-    items = [(index, group) for index in range(len(learners)) for group in groups]
-    with Patience() as patience:
-
-        def task(item: tuple[int, Sequence[int]]) -> Run:
-            index, group = item
-            work = begin(learners[index], world, group, reference=references[index], **options)
-            work.complete(patience, report=progress)
-            return work
-
-        if engine is not None:
-            runs = list(engine.map(task, items))
-        elif workers == 1 or not in_model:  # Python worlds would only wait for each other
-            runs = [task(item) for item in items]
-        else:
-            with ThreadPoolExecutor(workers, thread_name_prefix="robustmdp-learning") as pool:
-                runs = list(pool.map(task, items))
-    solutions: list[list[Solution]] = [[] for _ in learners]
-    for (index, _), run in zip(items, runs, strict=True):
-        solutions[index] += run.solutions()
-    warn_of_the_unvisited([each for found in solutions for each in found], runs[0].source.shape, 4)
-    return solutions
+    return finish(task, checkpoint or path, every, progress)
 
 
 def check_burn_in(burn_in: Any) -> None:
     """A part of a run."""
     share = _checks.finite_number("burn_in", burn_in)
     _checks.must(0.0 <= share < 1.0, f"burn_in must lie in [0, 1): got {share:g}")
-
-
-class Runnable:
-    """What every learner can do. A learner is a frozen record; worlds and seeds come in as arguments."""
-
-    def run(
-        self,
-        world: Any,
-        steps: int | None = None,
-        *,
-        samples: int | None = None,
-        seed: int = 0,
-        reference: npt.ArrayLike | None = None,
-        record_every: int | None = None,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int | None = None,
-        progress: Callable[[Progress], Any] | None = None,
-        discount: float | None = None,
-        reward_range: tuple[float, float] | None = None,
-        start: int | None = None,
-    ) -> Solution:
-        """Learn in a world; the same seed gives the same bits.
-
-        Parameters
-        ----------
-        world : MDP, Simulator, Trajectory or Gymnasium environment
-        steps, samples : int
-            Give one. A step is a round over all pairs or, on a trajectory, a transition. A log needs neither.
-        reference : (S, A) Q, optional
-            The trace then holds the error max |Q - reference|; otherwise an estimate of the Bellman residual.
-        record_every : int, optional
-            Steps between entries of the trace.
-        checkpoint, checkpoint_every : path and steps
-            Where and how often to save; `robustmdp.resume(path)` goes on from there. By default ten times a run.
-        progress : callable, optional
-            Called several times a second with a `Progress`; returning True stops the run.
-        discount, reward_range : for worlds that do not know their own (default discount 0.95)
-        start : int
-            The first state of an episode in an MDP or a Simulator; 0 by default.
-        """
-        where = {"discount": discount, "reward_range": reward_range, "start": start}
-        task = begin(self._learner, world, [_seed(seed)], steps, samples, reference, record_every, **where)
-        return _finish(task, checkpoint, checkpoint_every, progress)
-
-    def run_many(
-        self,
-        world: Any,
-        steps: int | None = None,
-        *,
-        samples: int | None = None,
-        seeds: int | Sequence[int],
-        reference: npt.ArrayLike | None = None,
-        record_every: int | None = None,
-        progress: Callable[[Progress], Any] | None = None,
-        engine: Any = None,
-        threads: int | None = None,
-        discount: float | None = None,
-        reward_range: tuple[float, float] | None = None,
-        start: int | None = None,
-    ) -> list[Solution]:
-        """One `run` per seed, on all cores; equal to the bit to runs one by one, whatever the number of threads.
-
-        `seeds` is a list, or a number n for 0..n-1. Replications in an MDP share compiled calls. An `engine` with
-        `map(task, items)` runs the groups elsewhere.
-        """
-        where = {"discount": discount, "reward_range": reward_range, "start": start}
-        budget = {"steps": steps, "samples": samples, "record_every": record_every}
-        (solutions,) = _replicate(
-            [self._learner], world, seeds, [reference], progress, engine, threads, **budget, **where
-        )
-        return solutions
-
-    def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
-        """`robustmdp.resume`, refusing a checkpoint of other settings."""
-        return resume(path, world, learner=self._learner, **options)
-
-    @property
-    def _learner(self) -> Any:
-        return self

@@ -1,0 +1,138 @@
+"""On Ray, here or on a cluster whose nodes may come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustmdp.engine.base import Item, Ordered, Result
+from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
+
+_RETRIES = 5  # of a task whose worker or node died
+_SECONDS = 1.0  # after which nodes are counted again
+
+
+@dataclass(frozen=True)
+class Ray(Ordered):
+    """On the Ray cluster at `address`, by default a local one for the while; one already initialised is used as it is.
+
+    At most `workers` tasks run at a time, by default one for every CPU of the cluster.
+
+    >>> Ray(workers=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: workers must be at least 1: got 0
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        from robustmdp import _checks
+
+        if self.workers is not None:
+            _checks.positive_integer("workers", self.workers)
+
+    def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        if not items:
+            return
+        with _quiet():
+            ray = extra("ray", "ray")
+        with self._connected(ray):
+            batch = _Batch(ray, task, items)
+            try:
+                while batch.waiting or batch.running:
+                    batch.hand_out(self._room(ray))
+                    yield from batch.collect()
+            finally:
+                batch.cancel()
+
+    @contextlib.contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:
+        if ray.is_initialized():
+            yield
+            return
+        options: dict[str, Any] = {"address": self.address}
+        if self.address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            options = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+        else:
+            _call(self.address)
+        with _quiet():
+            ray.init(**options, log_to_driver=False, configure_logging=False)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+    def _room(self, ray: Any) -> int:
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        return cores if self.workers is None else min(cores, self.workers)
+
+
+class _Batch:
+    """The items of one call: those that wait, and those that Ray has."""
+
+    def __init__(self, ray: Any, task: Callable[..., Any], items: Sequence[Any]) -> None:
+        self.ray, self.task, self.items = ray, task, items
+        self.waiting, self.running = deque(range(len(items))), dict[Any, int]()
+        self._dumps = ray.cloudpickle.dumps
+        self._remote = ray.remote(max_retries=_RETRIES, retry_exceptions=False)(carry_out)
+        self._task = ray.put(pack(self._dumps, task, task, items[0]))
+
+    def hand_out(self, room: int) -> None:
+        while self.waiting and len(self.running) < room:
+            position = self.waiting.popleft()
+            item = pack(self._dumps, self.items[position], self.task, self.items[position])
+            self.running[self._remote.remote(self._dumps, self._task, item)] = position
+
+    def collect(self) -> Iterator[tuple[int, Any]]:
+        """What has ended, the good results first: they are not to be lost with the bad."""
+        self.ray.wait(list(self.running), num_returns=1, timeout=_SECONDS)
+        ended, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
+        outcomes = [(self.running.pop(reference), self._outcome(reference)) for reference in ended]
+        for position, outcome in sorted(outcomes, key=lambda pair: isinstance(pair[1], Trouble)):
+            yield position, unpack(outcome, self.task, self.items[position])
+
+    def _outcome(self, reference: Any) -> bytes | Trouble:
+        try:
+            outcome: bytes | Trouble = self.ray.get(reference)
+        except self.ray.exceptions.RayError as problem:  # its worker or node died too often
+            return trouble_of(problem)
+        return outcome
+
+    def cancel(self) -> None:
+        for reference in self.running:
+            self.ray.cancel(reference, force=True)
+
+
+def _call(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return  # "auto"
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as problem:
+        sentence = f"address must be that of a running Ray: nobody answers at {address!r} ({problem})"
+        raise ConnectionError(sentence) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("ray")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,87 @@
+"""Figure "behaviour": Algorithm 2 under behaviour policies that try one action rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from robustmdp.experiments import claims, curves, markovian
+from robustmdp.experiments.claims import Claim, Finding
+from robustmdp.experiments.params import OnLoop, Penalties, Replications
+from robustmdp.experiments.work import Item, Maps, gather, product, seed_groups
+from robustmdp.report import Figure, Key, Panel
+from robustmdp.table import Table
+
+TITLE = "Behaviour policies"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(OnLoop, Penalties, Replications):
+    """max |Q - Q*| along Algorithm 2 for several pi."""
+
+    weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1.0, 2.0, 5.0, 10.0)
+    steps: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
+    behaviours: Annotated[tuple[float, ...], "Probabilities pi of action 1"] = (0.001, 0.005, 0.05, 0.1, 0.2, 0.5)
+    quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "steps": 200_000}
+
+
+def items(params: Params) -> list[Item]:
+    """One per world, weight, behaviour and group of seeds."""
+    shared = {
+        "restart": params.restart,
+        "discount": params.discount,
+        "divergence": params.divergence,
+        "steps": params.steps,
+        "inner_steps": 0,
+    }
+    levels = {"stay": params.stay, "weight": params.weights, "behaviour": params.behaviours}
+    each = product(algorithm=[markovian.PAPER], **levels, seeds=seed_groups(params.seeds))
+    return [{**item, **shared} for item in each]
+
+
+cost = markovian.cost
+task = markovian.task
+
+
+def run(params: Params, engine: Maps) -> Table:
+    """Rows: stay, restart, weight, behaviour, seed, step, samples, error."""
+    return gather(task, items(params), params, engine)
+
+
+def check(records: Table) -> list[Claim]:
+    """Claim 11, for every lambda."""
+    found = []
+    for (stay, restart), of in records.groups("stay", "restart"):
+        parts = [(f"λ = {weight:g}", _falls(each)) for (weight,), each in of.groups("weight")]
+        found.append(Claim(11, f"q = {restart:g}, T = {of['step'].max():,}", stay, claims.together(parts)))
+    return found
+
+
+def _falls(records: Table) -> Finding:
+    shares, errors = curves.by_seed(curves.last(records), "behaviour")
+    return claims.trend(errors, [f"{share:g}" for share in shares], -1, "final error", "π")
+
+
+def figure(records: Table) -> Figure:
+    """One panel per weight, one curve per behaviour."""
+    stay = curves.shown(records)
+    here = records.where(stay=stay)
+    panels = []
+    for (weight,), of in here.groups("weight"):
+        drawn = tuple(curves.mean_curve(run, "step", Key("π", share)) for (share,), run in of.groups("behaviour"))
+        panels.append(Panel(f"λ = {weight:g}", "transitions", "max |Qₜ − Q*|", drawn, y_scale="log"))
+    caption = (
+        "Deviation of Algorithm 2's Q (with V projected) against transitions, for behaviour policies that choose "
+        f"action 1 with probability π; q = {here['restart'][0]:g}; shaded: 95 % confidence interval."
+    )
+    return Figure("behaviour", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
+
+
+def _reading(stay: float, records: Table) -> str:
+    parts = []
+    for (weight,), of in curves.last(records).groups("weight"):
+        shares, errors = curves.by_seed(of, "behaviour")
+        means = errors.mean(axis=0)
+        parts.append(f"{means[0]:.3g} and {means[-1]:.3g} at λ = {weight:g}")
+    return f"At p = {stay:g} the final errors at π = {shares[0]:g} and π = {shares[-1]:g} are {'; '.join(parts)}."

@@ -1,0 +1,199 @@
+"""The paper's twelve statements as tests that can fail: each finding has a verdict, its numbers and its test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.table import Table
+
+FloatArray = npt.NDArray[np.float64]
+Verdict = Literal["holds", "does not hold", "within noise"]
+
+LEVEL = 0.05  # of every test, for all comparisons of a statement together
+STATEMENTS = {
+    1: "The deviation of the robust from the nominal value falls as lambda grows.",
+    2: "Algorithm 3 on the estimated model drops at a linear rate, then is flat.",
+    3: "The statistical error and its confidence interval grow with lambda.",
+    4: "The first stage is faster for small lambda.",
+    5: "Algorithm 1 converges slightly faster for smaller lambda.",
+    6: "Algorithm 1's final error falls as lambda grows (T' = 100).",
+    7: "The confidence interval of its final error grows with lambda, with a drop at lambda = 10.",
+    8: "A larger T' gives a smaller error at lambda = 10.",
+    9: "Algorithm 2 does badly at lambda = 0.5 and converges for large lambda.",
+    10: "Algorithm 2 is better than Algorithm 1 at 1e6 samples.",
+    11: "Algorithm 2 is better as the behaviour policy approaches 0.5.",
+    12: "The stationary distribution is about uniform at pi = 0.5, and a pair becomes inaccessible as pi nears 0 or 1.",
+}
+
+
+class Finding(NamedTuple):
+    """What a test says; `why` names what contradicts the statement, and is empty where it holds."""
+
+    verdict: Verdict
+    numbers: str
+    test: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper in one world, and what the records say of it."""
+
+    number: int
+    setting: str
+    stay: float
+    finding: Finding
+
+    @property
+    def statement(self) -> str:
+        """The paper's words, nearly."""
+        return STATEMENTS[self.number]
+
+
+def as_table(claims: Sequence[Claim]) -> Table:
+    """One row per claim and world."""
+    ordered = sorted(claims, key=lambda claim: (claim.number, claim.stay))
+    findings = [claim.finding for claim in ordered]
+    return Table.of(
+        claim=np.array([claim.number for claim in ordered], np.int64),
+        statement=np.array([claim.statement for claim in ordered], np.str_),
+        stay=np.array([claim.stay for claim in ordered], np.float64),
+        setting=np.array([claim.setting for claim in ordered], np.str_),
+        verdict=np.array([finding.verdict for finding in findings], np.str_),
+        numbers=np.array([finding.numbers for finding in findings], np.str_),
+        test=np.array([finding.test for finding in findings], np.str_),
+        explanation=np.array([finding.why for finding in findings], np.str_),
+    )
+
+
+def dependence(claims: Table) -> list[str]:
+    """Where a verdict depends on the world."""
+    sentences = []
+    for (number,), rows in claims.groups("claim"):
+        if len(rows.values("verdict")) > 1:
+            parts = [f"{verdict} for stay {_listed(of['stay'])}" for (verdict,), of in rows.groups("verdict")]
+            sentences.append(f"Claim {number} depends on the world: it {'; '.join(parts)}.")
+    return sentences
+
+
+def _listed(values: npt.NDArray[np.float64]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+class Comparison(NamedTuple):
+    """A mean difference over seeds, the half-width of its interval, and what it is between."""
+
+    difference: float
+    margin: float
+    label: str
+
+    def sign(self) -> int:
+        """+1 or -1 where the interval excludes zero, else 0."""
+        return 0 if abs(self.difference) <= self.margin else int(math.copysign(1, self.difference))
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.difference:+.3g} ± {self.margin:.2g})"
+
+
+def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1) -> Comparison:
+    """Mean of other - one over seeds with a paired t interval, Bonferroni-corrected for the number of comparisons.
+
+    >>> compare(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.1]), "a to b").sign()
+    1
+    """
+    from scipy import stats
+
+    differences = other - one
+    n = len(differences)
+    if n < 2:
+        return Comparison(float(differences.mean()), math.inf, label)
+    quantile = float(stats.t.ppf(1.0 - 0.5 * LEVEL / comparisons, n - 1))
+    # What rounding can produce is no difference.
+    rounding = 1e-9 * float(np.abs(np.concatenate([one, other])).max())
+    spread = float(differences.std(ddof=1)) / math.sqrt(n)
+    return Comparison(float(differences.mean()), quantile * spread + rounding, label)
+
+
+def trend(
+    values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], what: str = "value", by: str = "level"
+) -> Finding:
+    """Do the columns of (seeds, levels) grow (or fall) from each level to the next?
+
+    Against it speaks any step that is significantly the other way (paired t intervals, Bonferroni); for it, Page's
+    trend test over all levels. With neither, the matter is within noise.
+
+    >>> rising = np.arange(4.0) + np.random.default_rng(0).normal(size=(30, 4))
+    >>> trend(rising, "abcd", 1).verdict, trend(rising, "abcd", -1).verdict
+    ('holds', 'does not hold')
+    """
+    way = "grow" if direction > 0 else "fall"
+    count = len(labels) - 1
+    steps = [
+        compare(values[:, i], values[:, i + 1], f"{labels[i]} to {labels[i + 1]}", max(count, 1)) for i in range(count)
+    ]
+    means = ", ".join(f"{label}: {_mean_and_interval(values[:, i])}" for i, label in enumerate(labels))
+    numbers = f"{what} by {by}: {means}"
+    test = f"paired t intervals of adjacent levels (Bonferroni, {LEVEL:.0%}), Page's trend test, {len(values)} seeds"
+    if not steps:
+        return Finding("within noise", numbers, test, "One level shows no trend.")
+    against = [step for step in steps if step.sign() == -direction]
+    if against:
+        steps_against = ", ".join(map(str, against))
+        return Finding("does not hold", numbers, test, f"The {what} does not {way} from {by} {steps_against}.")
+    if all(step.sign() == 0 and abs(step.difference) <= 1e-6 * float(np.abs(values).max()) for step in steps):
+        return Finding("does not hold", numbers, test, f"The {what} is the same at every {by}.")
+    p = _page(values[:, ::direction])
+    verdict: Verdict = "holds" if p < LEVEL else "within noise"
+    why = "" if verdict == "holds" else f"No step is significant, and Page's test has p = {p:.2g}."
+    return Finding(verdict, f"{numbers}; Page's p = {p:.2g}", test, why)
+
+
+def spread(values: FloatArray) -> FloatArray:
+    """|e - median e| over seeds: its mean grows with the width of the confidence interval (Brown and Forsythe)."""
+    deviations: FloatArray = np.abs(values - np.median(values, axis=0))
+    return deviations
+
+
+def _page(values: FloatArray) -> float:
+    from scipy import stats
+
+    if len(values) < 2:
+        return 1.0
+    if values.shape[1] < 3:  # Page's test needs three levels; of two, the t test says all
+        return float(stats.ttest_rel(values[:, 1], values[:, 0], alternative="greater").pvalue)
+    return float(stats.page_trend_test(values, method="asymptotic").pvalue)
+
+
+def _mean_and_interval(values: FloatArray) -> str:
+    mean, margin = mean_interval(values)
+    return f"{mean:.3g} ± {margin:.2g}"
+
+
+def mean_interval(values: FloatArray) -> tuple[float, float]:
+    """The mean over seeds and the half-width of its 95 % interval."""
+    from scipy import stats
+
+    n = len(values)
+    if n < 2:
+        return float(values.mean()), math.nan
+    return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+
+
+def together(parts: Sequence[tuple[str, Finding]]) -> Finding:
+    """A statement with several parts holds if all do, and fails if one does."""
+    verdicts = [finding.verdict for _, finding in parts]
+    verdict: Verdict = "holds"
+    if "does not hold" in verdicts:
+        verdict = "does not hold"
+    elif "within noise" in verdicts:
+        verdict = "within noise"
+    numbers = " | ".join(f"{name}: {finding.verdict} ({finding.numbers})" for name, finding in parts)
+    tests = list(dict.fromkeys(finding.test for _, finding in parts))
+    why = " ".join(f"{name}: {finding.why}" for name, finding in parts if finding.why)
+    return Finding(verdict, numbers, "; ".join(tests), why)

@@ -1,0 +1,117 @@
+"""The folder of a reproduction: what may be in it, what is found there again, and what is never overwritten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from robustmdp import __version__, _checks
+from robustmdp.experiments import NAMES
+from robustmdp.io.tables import read_table, write_table
+from robustmdp.table import Table
+
+_MARK = "robustmdp.json"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """records/, figures/, claims.csv and report.html, and the work of runs that have not ended."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: str | Path) -> Folder:
+        """Make it, or find it as a run of this version left it; nothing else is touched."""
+        folder = cls(Path(path))
+        where = folder.path
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=where):
+                pass
+        except OSError as problem:
+            _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
+        mark = where / _MARK
+        if mark.exists():
+            _check_version(mark)
+        else:
+            strangers = [
+                name for name in ("records", "figures", "claims.csv", "report.html") if (where / name).exists()
+            ]
+            _checks.must(
+                not strangers,
+                f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of "
+                "unknown origin",
+            )
+            mark.write_text(msgspec.json.encode({"robustmdp": __version__}).decode() + "\n")
+        return folder
+
+    @property
+    def work(self) -> Path:
+        """Results of single tasks, until their experiments are complete."""
+        return self.path / "work"
+
+    @property
+    def figures(self) -> Path:
+        """Pictures for papers."""
+        return self.path / "figures"
+
+    def records(self, name: str) -> Path:
+        """Where an experiment's records stand."""
+        return self.path / "records" / f"{name}.parquet"
+
+    def found(self, name: str, params: Any = None) -> Table | None:
+        """Complete records of an experiment; refused where they are of another version or of other parameters."""
+        path = self.records(name)
+        if not path.exists():
+            return None
+        table = read_table(path)
+        version, made = table.notes.get("version"), table.notes.get("parameters")
+        _checks.must(version == __version__, _other_version(path, version))
+        if params is not None and made != _plain(asdict(params)):
+            wanted = _plain(asdict(params))
+            differing = [key for key in wanted if not isinstance(made, dict) or made.get(key) != wanted[key]]
+            _checks.fail(
+                f"{path} was made with other parameters ({', '.join(differing) or 'other names'}): choose another "
+                "--out, or remove it"
+            )
+        return table
+
+    def present(self) -> list[str]:
+        """The experiments whose records are here."""
+        return [name for name in NAMES if self.records(name).exists()]
+
+    def keep(self, name: str, table: Table, *, as_csv: bool) -> None:
+        """Write the records of an experiment."""
+        write_table(table, self.records(name))
+        if as_csv:
+            write_table(table, self.records(name).with_suffix(".csv"))
+
+    def clear_work(self) -> None:
+        """Everything is in the records now."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _check_version(mark: Path) -> None:
+    try:
+        version = msgspec.json.decode(mark.read_bytes(), type=dict[str, str]).get("robustmdp")
+    except (msgspec.MsgspecError, OSError) as problem:
+        _checks.fail(f"{mark} must be a file of this command's: {problem}")
+    _checks.must(version == __version__, _other_version(mark.parent, version))
+
+
+def _other_version(path: str | os.PathLike[str], version: Any) -> str:
+    return (
+        f"{path} holds records of robustmdp {version or 'unknown'}, which {__version__} neither mixes with its own nor "
+        "overwrites: choose another --out"
+    )
+
+
+def _plain(parameters: dict[str, Any]) -> Any:
+    """As a file gives them back."""
+    return msgspec.json.decode(msgspec.json.encode(parameters))

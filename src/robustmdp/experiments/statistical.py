@@ -1,0 +1,298 @@
+"""Figure "statistical errors": Algorithm 3 on models estimated from data, and Theorem 3.2's bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.experiments import claims, curves
+from robustmdp.experiments.claims import Claim, Finding
+from robustmdp.experiments.params import OnChain, Penalties, Replications
+from robustmdp.experiments.work import Item, Maps, chain_of, gather, penalty_of, product, rows, seed_groups, timed
+from robustmdp.report import Curve, Figure, Key, Panel
+from robustmdp.table import Table
+
+if TYPE_CHECKING:
+    from robustmdp.models import MDP
+
+FloatArray = npt.NDArray[np.float64]
+
+TITLE = "Statistical errors"
+_FIRST_STAGE = 10.0  # the first stage lasts while the error is this many times its last value
+_STRAIGHT = 0.99  # R^2 of log error against iterations, above which a fall counts as linear
+_FLAT = 0.05  # relative change over the last tenth of the iterations
+_ON_A_CURVE, _BY_SIZE = "algorithm-3", "exact"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(OnChain, Penalties, Replications):
+    """max |V - V*| where V is the solution of an estimated model."""
+
+    samples_per_pair: Annotated[int, "Transitions per pair from which the model is estimated"] = 1000
+    steps: Annotated[int, "Outer iterations T of Algorithm 3"] = 100
+    inner_steps: Annotated[int, "Inner iterations T' of Algorithm 3"] = 100
+    sizes: Annotated[tuple[int, ...], "Transitions per pair for the exponent in n"] = (
+        100,
+        316,
+        1_000,
+        3_162,
+        10_000,
+        31_623,
+        100_000,
+    )
+    quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "sizes": (100, 1_000, 10_000, 100_000)}
+
+
+def items(params: Params) -> list[Item]:
+    """Curves at one size, and exact solutions at every size."""
+    shared = {"discount": params.discount, "divergence": params.divergence}
+    budget = {"steps": params.steps, "inner_steps": params.inner_steps}
+    groups = list(seed_groups(params.seeds))
+    along = product(method=[_ON_A_CURVE], stay=params.stay, weight=params.weights, seeds=groups)
+    sizes = product(method=[_BY_SIZE], stay=params.stay, weight=params.weights, seeds=groups, size=params.sizes)
+    return [{**each, "size": params.samples_per_pair, **shared, **budget} for each in along] + [
+        {**each, **shared, "steps": 0, "inner_steps": 0} for each in sizes
+    ]
+
+
+def cost(item: Item) -> float:
+    """Seconds on one core."""
+    return float(len(item["seeds"]) * (0.004 + 2e-7 * item["steps"] * item["inner_steps"]))
+
+
+@timed
+def task(item: Item) -> Table:
+    """Errors of some replications."""
+    from robustmdp.experiments.iterates import algorithm_3
+    from robustmdp.planning import solve
+
+    mdp, ambiguity = chain_of(item), penalty_of(item)
+    truth = solve(mdp, ambiguity, tol=1e-10, threads=1).value
+    tables = []
+    for seed in item["seeds"]:
+        guess = estimated(mdp, item["size"], seed)
+        if item["method"] == _BY_SIZE:
+            values = solve(guess, ambiguity, tol=1e-10, threads=1).value[None]
+        else:
+            values = np.array(list(algorithm_3(guess, ambiguity, item["steps"], item["inner_steps"])))
+        errors = np.abs(values - truth)
+        tables.append(
+            rows(
+                item,
+                seed=seed,
+                samples=item["size"] * mdp.n_pairs,
+                step=np.arange(len(errors)),
+                error=errors.max(axis=1),
+                worst_state=errors.argmax(axis=1) + 1,
+            )
+        )
+    return Table.concat(tables)
+
+
+def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
+    """The model of relative frequencies; the same for every weight, so that weights can be compared seed by seed."""
+    from robustmdp.models import MDP
+
+    rng = np.random.default_rng([seed, samples_per_pair])
+    counts = np.zeros(mdp.nnz)
+    for start, stop in zip(mdp.indptr[:-1], mdp.indptr[1:], strict=True):
+        counts[start:stop] = rng.multinomial(samples_per_pair, mdp.probabilities[start:stop])
+    seen = counts > 0
+    pairs = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.indptr))[seen]
+    return MDP.from_rows(
+        mdp.states[pairs],
+        mdp.actions[pairs],
+        mdp.indices[seen],
+        counts[seen] / samples_per_pair,
+        mdp.rewards[pairs],
+        mdp.discount,
+        n_states=mdp.n_states,
+    )
+
+
+def run(params: Params, engine: Maps) -> Table:
+    """Rows: method (algorithm-3 along its steps, exact by size), stay, weight, size, seed, step, error, worst_state."""
+    return gather(task, items(params), params, engine)
+
+
+def check(records: Table) -> list[Claim]:
+    """Claims 2, 3 and 4."""
+    found = []
+    for (stay, size), of in records.where(method=_ON_A_CURVE).groups("stay", "size"):
+        setting = f"n = {size:,} transitions per pair"
+        found += [
+            Claim(2, setting, stay, _two_stages(of)),
+            Claim(3, setting, stay, _grows(of)),
+            Claim(4, setting, stay, _first_stage(of)),
+        ]
+    return found
+
+
+class _Stages(NamedTuple):
+    """The rate and straightness of the first stage, and how flat the second one is."""
+
+    weight: float
+    length: int
+    rate: float
+    straightness: float
+    last_change: float
+
+    def complaint(self) -> str:
+        """What contradicts two stages, if anything."""
+        if self.straightness < _STRAIGHT:
+            return f"R² is only {self.straightness:.3f} at λ = {self.weight:g}"
+        if self.last_change > _FLAT:
+            return f"the last tenth still changes the error by {self.last_change:.1%} at λ = {self.weight:g}"
+        return ""
+
+
+def _two_stages(records: Table) -> Finding:
+    """For every lambda."""
+    found = [_stages(weight, of) for (weight,), of in records.groups("weight")]
+    test = (
+        f"at every λ, R² ≥ {_STRAIGHT:g} of log mean error while it is over {_FIRST_STAGE:g} times its last value, and "
+        f"a change under {_FLAT:.0%} over the last tenth"
+    )
+    if min(each.length for each in found) < 3:
+        return Finding("within noise", "", test, "The first stage is too short to judge.")
+    rates, straight = [each.rate for each in found], min(each.straightness for each in found)
+    numbers = (
+        f"rates {min(rates):.3f} to {max(rates):.3f} per iteration, R² at least {straight:.4f}, last change at most "
+        f"{max(each.last_change for each in found):.1%}"
+    )
+    complaints = [each.complaint() for each in found if each.complaint()]
+    if not complaints:
+        return Finding("holds", numbers, test)
+    return Finding("does not hold", numbers, test, f"{'; '.join(complaints)}.")
+
+
+def _stages(weight: float, records: Table) -> _Stages:
+    steps, values = curves.by_seed(records, "step")
+    mean = values.mean(axis=0)
+    first = mean > _FIRST_STAGE * mean[-1]
+    length = int(first.sum())
+    rate, straight = _log_line(steps[first], mean[first]) if length >= 3 else (math.nan, math.nan)
+    tenth = len(mean) - 1 - max(1, (len(mean) - 1) // 10)
+    return _Stages(weight, length, rate, straight, float(abs(mean[-1] - mean[tenth]) / mean[-1]))
+
+
+def _log_line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
+    """The factor per step and R^2 of a straight line through log y."""
+    slope, intercept = np.polyfit(x, np.log(y), 1)
+    rest = np.log(y) - slope * x - intercept
+    return math.exp(slope), 1.0 - float(rest @ rest) / float(np.sum((np.log(y) - np.log(y).mean()) ** 2))
+
+
+def _grows(records: Table) -> Finding:
+    weights, errors = curves.by_seed(curves.last(records), "weight")
+    labels = [f"{weight:g}" for weight in weights]
+    error = claims.trend(errors, labels, 1, "final error", "λ")
+    interval = claims.trend(claims.spread(errors), labels, 1, "deviation from the median error", "λ")
+    return claims.together([("error", error), ("interval", interval)])
+
+
+def _first_stage(records: Table) -> Finding:
+    """Iterations to a tenth of the first error, seed by seed."""
+    weights, times = [], []
+    worst = set()
+    for (weight,), of in records.groups("weight"):
+        steps, errors = curves.by_seed(of, "step")
+        _, states = curves.by_seed(of, "step", "worst_state")
+        weights.append(f"{weight:g}")
+        times.append([curves.time_to(steps, each, 0.1) for each in errors])
+        worst |= set(states[:, steps <= np.median(times[-1])].ravel().astype(int).tolist())
+    finding = claims.trend(np.array(times).T, weights, 1, "number of iterations to a tenth of the first error", "λ")
+    if finding.verdict == "holds":
+        return finding
+    where = f" All the while the largest error is that of state s{worst.pop()}." if len(worst) == 1 else ""
+    return finding._replace(why=finding.why + where)
+
+
+def figure(records: Table) -> Figure:
+    """Learning curves with the zoomed inset, final error against lambda with the bounds, and the exponent in n."""
+    shown = curves.shown(records)
+    here = records.where(stay=shown)
+    along = here.where(method=_ON_A_CURVE)
+    by_weight = list(along.groups("weight"))
+    last_step = float(along["step"].max())
+    learning = Panel(
+        "Learning curves",
+        "iterations",
+        "max |Vₜ − V*|",
+        tuple(curves.mean_curve(of, "step", curves.weight_key(weight)) for (weight,), of in by_weight),
+        inset=(0.6 * last_step, last_step),
+    )
+    sizes = here.where(method=_BY_SIZE)
+    return Figure(
+        "statistical",
+        f"{TITLE} (p = {shown:g})",
+        "Left: deviation of Algorithm 3's value on the estimated model, against iterations; shaded: 95 % confidence "
+        "interval; top right: the last iterations enlarged. Then: the last deviation with its 95 % interval against λ, "
+        "the same beside Theorem 3.2's bounds (the lower one in order only), and the error of the exact solution "
+        "against the number n of transitions per pair.",
+        _reading(shown, along, sizes),
+        (learning, _final(along), _bounds(along), _exponents(sizes)),
+    )
+
+
+def _final(along: Table) -> Panel:
+    found = curves.points_by_weight(curves.last(along))
+    return Panel("Final deviation", "λ", "max |V_T − V*|", found)
+
+
+def _bounds(along: Table) -> Panel:
+    weights, errors = curves.by_seed(curves.last(along), "weight")
+    panel = [Curve(Key("line", "measured"), weights, errors.mean(axis=0), style="line+points")]
+    if along["divergence"][0] == "chi2":
+        panel += _bound_curves(along, weights)
+    return Panel("Beside Theorem 3.2", "λ", "max |V_T − V*|", tuple(panel), x_scale="log", y_scale="log")
+
+
+def _bound_curves(along: Table, weights: FloatArray) -> list[Curve]:
+    from robustmdp import theory
+
+    size, discount = int(along["size"][0]), float(along["discount"][0])
+    pairs = int(along["samples"][0]) // size
+
+    def upper(form: Literal["sharp", "printed"]) -> FloatArray:
+        bound = partial(theory.statistical_upper_bound, size, n_pairs=pairs, discount=discount, form=form)
+        return np.array([bound(weight=float(weight)) for weight in weights])
+
+    found = [
+        Curve(Key("line", "upper bound, sharpened"), weights, upper("sharp"), style="dashed"),
+        Curve(Key("line", "upper bound as printed"), weights, upper("printed"), style="dashed"),
+    ]
+    if discount > 0.75:  # as its proof needs
+        bound = partial(theory.statistical_lower_bound, 1.0, n_pairs=pairs, discount=discount)
+        # An error of 1 needs so many samples, and samples go like 1/error^2.
+        lower = np.sqrt(np.array([bound(weight=float(weight)) for weight in weights]) / (size * pairs))
+        found.append(Curve(Key("line", "lower bound, in order"), weights, lower, style="dotted"))
+    return found
+
+
+def _exponents(sizes: Table) -> Panel:
+    drawn = []
+    for (weight,), of in sizes.groups("weight"):
+        drawn.append(curves.mean_curve(of, "size", curves.weight_key(weight), style="line+points"))
+    return Panel("Error against data", "transitions per pair n", "max |V − V*|", tuple(drawn), "log", "log")
+
+
+def _reading(stay: float, along: Table, sizes: Table) -> str:
+    weights, errors = curves.by_seed(curves.last(along), "weight")
+    means = errors.mean(axis=0)
+    slopes = []
+    for _, of in sizes.groups("weight"):
+        n, values = curves.by_seed(of, "size")
+        if len(n) > 1:
+            slopes.append(curves.exponent(n, values.mean(axis=0))[0])
+    fitted = f" The error falls like n^{min(slopes):.2f} to n^{max(slopes):.2f} (theory: n^-0.5)." if slopes else ""
+    return (
+        f"At p = {stay:g} the error that stays is {means[0]:.3g} at λ = {weights[0]:g} and {means[-1]:.3g} at "
+        f"λ = {weights[-1]:g}; it is largest at λ = {weights[means.argmax()]:g} ({means.max():.3g}).{fitted}"
+    )

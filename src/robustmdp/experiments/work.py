@@ -1,0 +1,162 @@
+"""What the experiments share: an item of work is a plain dict, its outcome a table of rows that repeat its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import __version__
+from robustmdp.table import Table
+
+if TYPE_CHECKING:
+    from robustmdp.ambiguity import Penalized
+    from robustmdp.experiments.claims import Claim
+    from robustmdp.models import MDP
+    from robustmdp.report import Figure
+
+FloatArray = npt.NDArray[np.float64]
+Item = dict[str, Any]
+VOLATILE = ("seconds", "peak_bytes")  # columns that the clock and the machine write: no two runs agree on them
+_SEEDS_AT_ONCE = 25  # replications that share compiled calls, and the work that a kill can lose
+
+
+class Maps(Protocol):
+    """Where work runs."""
+
+    def map(self, task: Callable[[Item], Table], items: Sequence[Item]) -> list[Table]: ...
+
+
+class Experiment(Protocol):
+    """A module of this room: one record of parameters, the work, the claims and the figure."""
+
+    TITLE: str
+    Params: type[Any]
+
+    def items(self, params: Any) -> list[Item]: ...
+
+    def cost(self, item: Item) -> float:
+        """Seconds on one core, roughly."""
+
+    def run(self, params: Any, engine: Maps) -> Table: ...
+
+    def check(self, records: Table) -> list[Claim]: ...
+
+    def figure(self, records: Table) -> Figure: ...
+
+
+def timed(task: Callable[[Item], Table]) -> Callable[[Item], Table]:
+    """The task, with the seconds that it took in a column of their own."""
+
+    @functools.wraps(task)
+    def with_seconds(item: Item) -> Table:
+        began = time.perf_counter()
+        table = task(item)
+        return Table({**table.columns, "seconds": np.full(len(table), round(time.perf_counter() - began, 4))})
+
+    return with_seconds
+
+
+def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, engine: Maps) -> Table:
+    """All rows, in the order of the items, with notes on where they come from."""
+    began = time.time()
+    table = Table.concat(engine.map(task, items))
+    numba = __import__("numba").__version__
+    return table.with_notes(
+        version=__version__,
+        parameters=dataclasses.asdict(params),
+        started=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)),
+        wall_seconds=round(time.time() - began, 2),
+        python=platform.python_version(),
+        numpy=np.__version__,
+        numba=numba,
+        machine=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def rows(item: Item, **columns: Any) -> Table:
+    """Columns, and the settings of the item beside them."""
+    settings = {name: value for name, value in item.items() if not isinstance(value, list)}
+    return Table.of(**settings, **columns)
+
+
+def seed_groups(seeds: int) -> Iterator[list[int]]:
+    """0..seeds-1 in groups of a size that does not depend on the machine."""
+    for first in range(0, seeds, _SEEDS_AT_ONCE):
+        yield list(range(first, min(first + _SEEDS_AT_ONCE, seeds)))
+
+
+def chain_of(item: Item) -> MDP:
+    """The paper's chain with the p and q of an item."""
+    from robustmdp import problems
+
+    return problems.chain(item["stay"], item.get("restart", 0.0), item["discount"])
+
+
+def penalty_of(item: Item) -> Penalized:
+    """The ambiguity of an item."""
+    from robustmdp.ambiguity import Penalized
+    from robustmdp.divergences import divergence_named
+
+    return Penalized(divergence_named(item["divergence"]), item["weight"])
+
+
+def exact_q(mdp: MDP, ambiguity: Any) -> FloatArray:
+    """Q*, certified to ten digits."""
+    from robustmdp.planning import solve
+
+    return solve(mdp, ambiguity, tol=1e-10, threads=1).q
+
+
+def learned(
+    item: Item, learner: Any, mdp: MDP, ambiguity: Any, steps: int, record_every: int, keep: Callable[[int], bool]
+) -> Table:
+    """The error of a learner along its runs: one row per seed and recorded step that is to be kept.
+
+    Step 0 is Q = the largest value everywhere, where all the algorithms start.
+    """
+    exact = exact_q(mdp, ambiguity)
+    first = float(np.abs(mdp.value_range[1] - mdp.pairs(exact)).max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
+        solutions = learner.run_many(
+            mdp, steps, seeds=item["seeds"], reference=exact, record_every=record_every, threads=1
+        )
+    if any(solution.status.code == "interrupted" for solution in solutions):
+        raise KeyboardInterrupt
+    return Table.concat([_run_rows(item, *each, first, keep) for each in zip(item["seeds"], solutions, strict=True)])
+
+
+def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable[[int], bool]) -> Table:
+    trace = solution.trace
+    diverged = solution.status.code == "diverged"
+    kept = [] if diverged else [index for index, step in enumerate(trace["steps"]) if keep(int(step))]
+    ends = (solution.steps, solution.samples, np.inf)  # of a run that left the numbers
+
+    def column(name: str, start: float, end: float, dtype: type) -> npt.NDArray[Any]:
+        return np.concatenate([[start], np.asarray(trace[name])[kept], [end] if diverged else []]).astype(dtype)
+
+    return rows(
+        item,
+        seed=seed,
+        step=column("steps", 0, ends[0], np.int64),
+        samples=column("samples", 0, ends[1], np.int64),
+        error=column("error", first, ends[2], np.float64),
+        status=solution.status.code,
+    )
+
+
+def product(**levels: Iterable[Any]) -> Iterator[Item]:
+    """Every combination of the named levels, the first slowest."""
+    items: list[Item] = [{}]
+    for name, values in levels.items():
+        choices = list(values)
+        items = [{**item, name: value} for item in items for value in choices]
+    return iter(items)

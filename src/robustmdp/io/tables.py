@@ -1,0 +1,76 @@
+"""Tables to and from files: Parquet with their notes, CSV without."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.table import Table
+
+_NOTES = b"robustmdp"
+
+
+def write_table(table: Table, path: str | Path) -> Path:
+    """To `.parquet` (notes in the metadata) or `.csv` (17 digits, no notes); the file appears whole or not at all."""
+    target = Path(path)
+    writers = {".parquet": _write_parquet, ".csv": _write_csv}
+    _checks.must(target.suffix in writers, f"a table must go to a .parquet or .csv file: got {target.name!r}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        writers[target.suffix](table, fresh)
+        os.replace(fresh, target)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return target
+
+
+def read_table(path: str | Path) -> Table:
+    """A table from a `.parquet` file, with its notes."""
+    import pyarrow as pa
+
+    parquet = _parquet()
+    try:
+        found = parquet.read_table(str(path))
+    except pa.ArrowInvalid as problem:
+        _checks.fail(f"{path} must be a Parquet file: {str(problem).splitlines()[0]}")
+    notes = (found.schema.metadata or {}).get(_NOTES, b"{}")
+    try:
+        kept = msgspec.json.decode(notes, type=dict[str, Any])
+    except msgspec.MsgspecError as problem:
+        _checks.fail(f"{path} must hold notes that this package wrote: {problem}")
+    return Table({name: _column(found.column(name)) for name in found.column_names}, kept)
+
+
+def _column(column: Any) -> np.ndarray[Any, Any]:
+    values: np.ndarray[Any, Any] = column.to_numpy()
+    return values.astype(np.str_) if values.dtype == object else values
+
+
+def _write_parquet(table: Table, path: Path) -> None:
+    import pyarrow as pa
+
+    columns = pa.table({name: pa.array(column) for name, column in table.columns.items()})
+    notes = {_NOTES: msgspec.json.encode(dict(table.notes))}
+    _parquet().write_table(columns.replace_schema_metadata(notes), str(path), compression="zstd")
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        writer.writerows(zip(*(column.tolist() for column in table.columns.values()), strict=True))
+
+
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("pyarrow must be installed for Parquet files: pip install 'robustmdp[parquet]'") from None
+    return parquet

@@ -1,0 +1,132 @@
+"""Replications: every learner with every seed, on all cores or on an engine, to the same bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.learning.running import Patience, Progress, Run, begin, warn_of_the_unvisited
+from robustmdp.models import MDP
+from robustmdp.operators.threads import thread_count
+from robustmdp.result import Solution
+
+_REPLICATIONS_AT_ONCE = 32
+Item = tuple[int, Sequence[int]]
+
+
+def run_many(
+    learners: Sequence[Any],
+    world: Any,
+    steps: int | None = None,
+    *,
+    samples: int | None = None,
+    seeds: int | Sequence[int],
+    references: Sequence[npt.ArrayLike] | None = None,
+    record_every: int | None = None,
+    progress: Callable[[Progress], Any] | None = None,
+    engine: Any = None,
+    threads: int | None = None,
+    discount: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    start: int | None = None,
+) -> list[list[Solution]]:
+    """Replications over settings and seeds: one list of solutions per learner, one solution per seed.
+
+    The other arguments are those of a learner's own `run_many`; `references` has one Q per learner. All cores work
+    until the last replication of the last learner is done.
+
+    >>> from robustmdp import ChiSquare, GenerativeQLearning, Penalized, problems
+    >>> learners = [GenerativeQLearning(Penalized(ChiSquare(), weight)) for weight in (0.5, 10.0)]
+    >>> cautious, bold = run_many(learners, problems.chain(), 500, seeds=3)
+    >>> len(cautious), bool(cautious[0].q.max() < bold[0].q.max())
+    (3, True)
+    """
+    _checks.must(len(learners) > 0, "learners must hold at least one learner: got none")
+    targets = [None] * len(learners) if references is None else list(references)
+    _checks.must(
+        len(targets) == len(learners),
+        f"references must hold one Q per learner, {len(learners)} of them: got {len(targets)}",
+    )
+    where = {"discount": discount, "reward_range": reward_range, "start": start}
+    budget = {"steps": steps, "samples": samples, "record_every": record_every}
+    return replicate(learners, world, seeds, targets, progress, engine, threads, **budget, **where)
+
+
+def replicate(
+    learners: Sequence[Any],
+    world: Any,
+    seeds: Any,
+    references: Sequence[Any],
+    progress: Callable[[Progress], Any] | None,
+    engine: Any,
+    threads: int | None,
+    **options: Any,
+) -> list[list[Solution]]:
+    """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
+    listed, in_model, workers = seeds_of(seeds), isinstance(world, MDP), thread_count(threads)
+    size = min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers)) if in_model else 1
+    groups = [listed[at : at + size] for at in range(0, len(listed), size)]
+    items = [(index, group) for index in range(len(learners)) for group in groups]
+    group = partial(_group, learners, world, references, options, progress)
+    if engine is None:
+        with Patience() as patience:
+            runs = _here(partial(group, patience), items, workers if in_model else 1)
+    else:
+        begin(learners[0], world, listed[:1], reference=references[0], **options)  # bad arguments are told here
+        # No Patience around it: elsewhere nobody would see that Ctrl-C was noted, so the engine itself must stop.
+        runs = list(engine.map(partial(group, Patience()), items))
+    solutions: list[list[Solution]] = [[] for _ in learners]
+    for (index, _), run in zip(items, runs, strict=True):
+        solutions[index] += run.solutions()
+    warn_of_the_unvisited([each for found in solutions for each in found], runs[0].source.shape, 4)
+    return solutions
+
+
+def _group(
+    learners: Sequence[Any],
+    world: Any,
+    references: Sequence[Any],
+    options: Mapping[str, Any],
+    progress: Callable[[Progress], Any] | None,
+    patience: Patience,
+    item: Item,
+) -> Run:
+    """One learner with some seeds."""
+    index, seeds = item
+    run = begin(learners[index], world, seeds, reference=references[index], **options)
+    run.complete(patience, report=progress)
+    return run
+
+
+def _here(group: Callable[[Item], Run], items: Sequence[Item], workers: int) -> list[Run]:
+    """On threads; worlds of Python would only wait for each other."""
+    if workers == 1:
+        return [group(item) for item in items]
+    with ThreadPoolExecutor(workers, thread_name_prefix="robustmdp-learning") as pool:
+        return list(pool.map(group, items))
+
+
+def seeds_of(seeds: Any) -> list[int]:
+    """A list of seeds; a number n is 0..n-1."""
+    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
+        seeds = range(seeds)
+    if not hasattr(seeds, "__iter__"):
+        raise TypeError(f"seeds must be a number or a list of seeds: got {seeds!r}")
+    listed = [seed_of(seed) for seed in seeds]
+    _checks.must(len(listed) > 0, "seeds must hold at least one seed: got none")
+    return listed
+
+
+def seed_of(seed: Any) -> int:
+    """One seed, checked."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"a seed must be a whole number: got {seed!r}")
+    _checks.must(bool(seed >= 0), f"a seed must be at least 0: got {seed}")
+    return int(seed)

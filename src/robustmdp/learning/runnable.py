@@ -1,0 +1,92 @@
+"""What every learner can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from robustmdp.learning.replications import replicate, seed_of
+from robustmdp.learning.running import Progress, begin, finish, resume
+from robustmdp.result import Solution
+
+
+class Runnable:
+    """A learner is a frozen record of settings; worlds and seeds come in as arguments."""
+
+    def run(
+        self,
+        world: Any,
+        steps: int | None = None,
+        *,
+        samples: int | None = None,
+        seed: int = 0,
+        reference: npt.ArrayLike | None = None,
+        record_every: int | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int | None = None,
+        progress: Callable[[Progress], Any] | None = None,
+        discount: float | None = None,
+        reward_range: tuple[float, float] | None = None,
+        start: int | None = None,
+    ) -> Solution:
+        """Learn in a world; the same seed gives the same bits.
+
+        Parameters
+        ----------
+        world : MDP, Simulator, Trajectory or Gymnasium environment
+        steps, samples : int
+            Give one. A step is a round over all pairs or, on a trajectory, a transition. A log needs neither.
+        reference : (S, A) Q, optional
+            The trace then holds the error max |Q - reference|; otherwise an estimate of the Bellman residual.
+        record_every : int, optional
+            Steps between entries of the trace.
+        checkpoint, checkpoint_every : path and steps
+            Where and how often to save; `robustmdp.resume(path)` goes on from there. By default ten times a run.
+        progress : callable, optional
+            Called several times a second with a `Progress`; returning True stops the run.
+        discount, reward_range : for worlds that do not know their own (default discount 0.95)
+        start : int
+            The first state of an episode in an MDP or a Simulator; 0 by default.
+        """
+        where = {"discount": discount, "reward_range": reward_range, "start": start}
+        task = begin(self._learner, world, [seed_of(seed)], steps, samples, reference, record_every, **where)
+        return finish(task, checkpoint, checkpoint_every, progress)
+
+    def run_many(
+        self,
+        world: Any,
+        steps: int | None = None,
+        *,
+        samples: int | None = None,
+        seeds: int | Sequence[int],
+        reference: npt.ArrayLike | None = None,
+        record_every: int | None = None,
+        progress: Callable[[Progress], Any] | None = None,
+        engine: Any = None,
+        threads: int | None = None,
+        discount: float | None = None,
+        reward_range: tuple[float, float] | None = None,
+        start: int | None = None,
+    ) -> list[Solution]:
+        """One `run` per seed, on all cores; equal to the bit to runs one by one, whatever the number of threads.
+
+        `seeds` is a list, or a number n for 0..n-1. Replications in an MDP share compiled calls. An `engine` with
+        `map(task, items)` runs the groups elsewhere.
+        """
+        where = {"discount": discount, "reward_range": reward_range, "start": start}
+        budget = {"steps": steps, "samples": samples, "record_every": record_every}
+        (solutions,) = replicate(
+            [self._learner], world, seeds, [reference], progress, engine, threads, **budget, **where
+        )
+        return solutions
+
+    def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
+        """`robustmdp.resume`, refusing a checkpoint of other settings."""
+        return resume(path, world, learner=self._learner, **options)
+
+    @property
+    def _learner(self) -> Any:
+        return self
