@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustmdp import _checks
-
 if TYPE_CHECKING:
     from robustmdp.experiments.params import Option
     from robustmdp.experiments.reproduce import Reproduction
@@ -77,6 +75,8 @@ def carry_out(
 
 
 def _value(option: Option, word: str) -> Any:
+    from robustmdp import _checks
+
     values = tuple(_one(option, part.strip()) for part in word.split(","))
     if option.several:
         return values
@@ -85,6 +85,8 @@ def _value(option: Option, word: str) -> Any:
 
 
 def _one(option: Option, word: str) -> Any:
+    from robustmdp import _checks
+
     try:
         number = float(word) if option.of is int else option.of(word)
         if option.of is int:
@@ -120,7 +122,7 @@ def show(made: Reproduction, out: Path) -> None:
         for sentence in dependence(claims):
             console.print(sentence, highlight=False)
     for label, path in (("records", out / "records"), ("claims", out / "claims.csv"), ("report", made.report)):
-        console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True)
+        console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True, markup=False)
 
 
 def print_json(made: Reproduction) -> None:

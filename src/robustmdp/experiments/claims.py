@@ -15,6 +15,7 @@ from robustmdp.table import Table
 FloatArray = npt.NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "within noise"]
 
+_SEEDS_FOR_A_WIDTH = 5
 LEVEL = 0.05  # of every test, for all comparisons of a statement together
 STATEMENTS = {
     1: "The deviation of the robust from the nominal value falls as lambda grows.",
@@ -154,6 +155,18 @@ def trend(
     return Finding(verdict, f"{numbers}; Page's p = {p:.2g}", test, why)
 
 
+def width_trend(values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], by: str = "level") -> Finding:
+    """Does the confidence interval of the columns' means grow (or fall) from each level to the next?
+
+    That of `spread`; of fewer than five seeds the deviations from a median are too much alike to be tested.
+    """
+    finding = trend(spread(values), labels, direction, "deviation from the median error", by)
+    if len(values) >= _SEEDS_FOR_A_WIDTH:
+        return finding
+    why = f"Fewer than {_SEEDS_FOR_A_WIDTH} seeds do not tell how wide an interval is."
+    return Finding("within noise", finding.numbers, finding.test, why)
+
+
 def spread(values: FloatArray) -> FloatArray:
     """|e - median e| over seeds: its mean grows with the width of the confidence interval (Brown and Forsythe)."""
     deviations: FloatArray = np.abs(values - np.median(values, axis=0))
@@ -166,7 +179,9 @@ def _page(values: FloatArray) -> float:
     if len(values) < 2:
         return 1.0
     if values.shape[1] < 3:  # Page's test needs three levels; of two, the t test says all
-        return float(stats.ttest_rel(values[:, 1], values[:, 0], alternative="greater").pvalue)
+        differences = values[:, 1] - values[:, 0]
+        error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+        return float(stats.t.sf(differences.mean() / error, len(differences) - 1)) if error > 0 else 1.0
     return float(stats.page_trend_test(values, method="asymptotic").pvalue)
 
 

@@ -91,11 +91,10 @@ def _interval(errors: curves.FloatArray, labels: list[str]) -> Finding:
     """Wider up to the last but one level, narrower at the last."""
     if len(labels) < 3:
         return Finding("within noise", "", "growth and a drop need three levels", "Too few levels to judge.")
-    widths, what = claims.spread(errors), "deviation from the median error"
     return claims.together(
         [
-            (f"growth up to {labels[-2]}", claims.trend(widths[:, :-1], labels[:-1], 1, what, "λ")),
-            (f"drop at {labels[-1]}", claims.trend(widths[:, -2:], labels[-2:], -1, what, "λ")),
+            (f"growth up to {labels[-2]}", claims.width_trend(errors[:, :-1], labels[:-1], 1, "λ")),
+            (f"drop at {labels[-1]}", claims.width_trend(errors[:, -2:], labels[-2:], -1, "λ")),
         ]
     )
 

@@ -85,6 +85,8 @@ def time_to(x: FloatArray, y: FloatArray, share: float) -> float:
     if not len(below):
         return float(x[-1])
     i = int(below[0])
+    if i == 0 or y[i] == 0.0:
+        return float(x[i])
     part = math.log(y[i - 1] / target) / math.log(y[i - 1] / y[i])
     return round(float(x[i - 1] + part * (x[i] - x[i - 1])), 9)
 

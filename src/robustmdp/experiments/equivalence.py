@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.experiments import curves
 from robustmdp.experiments.claims import Claim
 from robustmdp.experiments.params import OnChain
-from robustmdp.experiments.work import Item, Maps, chain_of, gather, product, rows, timed
+from robustmdp.experiments.work import Item, Maps, chain_of, gather, product, rows, solved, timed
 from robustmdp.report import Curve, Figure, Key, Panel
 from robustmdp.table import Table
 
@@ -58,14 +58,13 @@ def task(item: Item) -> Table:
     """The value at one lambda, its matching radius and the value there; and the value at one rho."""
     from robustmdp.ambiguity import Constrained, Penalized
     from robustmdp.divergences import divergence_named
-    from robustmdp.planning import solve
     from robustmdp.tuning import matching_radius
 
     mdp, divergence = chain_of(item), divergence_named(item["divergence"])
     penalty = Penalized(divergence, item["weight"])
     radius = matching_radius(mdp, penalty, 0, threads=1)
     ambiguities = (penalty, Constrained(divergence, radius), Constrained(divergence, item["level"]))
-    penalized, matched, constrained = (solve(mdp, each, tol=1e-10, threads=1) for each in ambiguities)
+    penalized, matched, constrained = (solved(mdp, each) for each in ambiguities)
     return rows(
         item,
         radius=[radius],
@@ -98,7 +97,7 @@ def figure(records: Table) -> Figure:
         drawn = []
         for key, of in groups:
             order = np.argsort(of[x])
-            usable = order[np.isfinite(of[x][order]) & (of[x][order] > 0)]
+            usable = order[np.isfinite(of[y][order]) & (of[y][order] > 0)]  # beyond it, total variation matches 0
             drawn.append(Curve(key, of[x][usable], of[y][usable]))
         return Panel(title, *labels, tuple(drawn), **scales)  # type: ignore[arg-type]
 

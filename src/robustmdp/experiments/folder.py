@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -17,11 +18,13 @@ from robustmdp.io.tables import read_table, write_table
 from robustmdp.table import Table
 
 _MARK = "robustmdp.json"
+_CONTENTS = ("records", "figures", "claims.csv", "report.html")
+_UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
 class Folder:
-    """records/, figures/, claims.csv and report.html, and the work of runs that have not ended."""
+    """records/, figures/, claims.csv and report.html, and the tasks of experiments that are not complete."""
 
     path: Path
 
@@ -40,9 +43,7 @@ class Folder:
         if mark.exists():
             _check_version(mark)
         else:
-            strangers = [
-                name for name in ("records", "figures", "claims.csv", "report.html") if (where / name).exists()
-            ]
+            strangers = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
             _checks.must(
                 not strangers,
                 f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of "
@@ -51,10 +52,9 @@ class Folder:
             mark.write_text(msgspec.json.encode({"robustmdp": __version__}).decode() + "\n")
         return folder
 
-    @property
-    def work(self) -> Path:
-        """Results of single tasks, until their experiments are complete."""
-        return self.path / "work"
+    def work(self, name: str) -> Path:
+        """Results of single tasks of an experiment, until it is complete."""
+        return self.path / _UNFINISHED / name
 
     @property
     def figures(self) -> Path:
@@ -86,15 +86,20 @@ class Folder:
         """The experiments whose records are here."""
         return [name for name in NAMES if self.records(name).exists()]
 
-    def keep(self, name: str, table: Table, *, as_csv: bool) -> None:
-        """Write the records of an experiment."""
+    def keep(self, name: str, table: Table) -> None:
+        """Write the records of an experiment; its single tasks are no longer needed."""
         write_table(table, self.records(name))
-        if as_csv:
-            write_table(table, self.records(name).with_suffix(".csv"))
+        self.forget(name)
 
-    def clear_work(self) -> None:
-        """Everything is in the records now."""
-        shutil.rmtree(self.work, ignore_errors=True)
+    def keep_csv(self, name: str, table: Table) -> None:
+        """The records once more, for programs that read nothing better."""
+        write_table(table, self.records(name).with_suffix(".csv"))
+
+    def forget(self, name: str) -> None:
+        """Remove the results of single tasks."""
+        shutil.rmtree(self.work(name), ignore_errors=True)
+        with contextlib.suppress(OSError):  # others are still at work
+            self.work(name).parent.rmdir()
 
 
 def _check_version(mark: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from robustmdp.experiments.claims import Claim
 from robustmdp.experiments.params import Record
-from robustmdp.experiments.work import Item, Maps, gather, rows, timed
+from robustmdp.experiments.work import Item, Maps, complete, gather, rows, timed
 from robustmdp.report import Curve, Figure, Key, Panel
 from robustmdp.table import Table
 
@@ -69,17 +69,15 @@ def task(item: Item) -> Table:
     world, learner = _world(item), _learner(item)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # pairs that a short trajectory never visits
-        learner.run(world, samples=2 * world.n_pairs)  # what is compiled and imported is not the learner's memory
+        complete(learner.run(world, samples=2 * world.n_pairs))  # what is compiled now is not the learner's memory
         gc.collect()
         tracemalloc.start()
         try:
             before, _ = tracemalloc.get_traced_memory()
-            solution = learner.run(world, samples=_samples(item))
+            solution = complete(learner.run(world, samples=_samples(item)))
             peak = tracemalloc.get_traced_memory()[1] - before
         finally:
             tracemalloc.stop()
-    if solution.status.code == "interrupted":
-        raise KeyboardInterrupt
     return rows(item, samples=[solution.samples], peak_bytes=[peak])
 
 

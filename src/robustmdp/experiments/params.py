@@ -15,6 +15,7 @@ _INSIDE = {  # open intervals
     "discount": (0.0, 1.0),
     "behaviour": (0.0, 1.0),
     "behaviours": (0.0, 1.0),
+    "radius": (0.0, float("inf")),
     "weight": (0.0, float("inf")),
     "weights": (0.0, float("inf")),
 }
@@ -31,6 +32,8 @@ class Record:
             given = getattr(self, field.name)
             if isinstance(given, tuple):
                 _checks.must(len(given) > 0, f"{field.name} must hold at least one value: got none")
+                twice = [value for value in given if given.count(value) > 1]
+                _checks.must(not twice, f"{field.name} must hold different values: got {twice[:1]} more than once")
             for value in given if isinstance(given, tuple) else (given,):
                 _check(field.name, value)
 

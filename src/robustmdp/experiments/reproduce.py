@@ -78,17 +78,21 @@ def reproduce(
     Complete records and finished tasks that are found there are used again, unless `resume` is False.
     """
     folder = Folder.open(out)
-    complete = {name: folder.found(name, params) for name, params in planned.items()}
-    if not resume:
-        complete = dict.fromkeys(planned)
-        folder.clear_work()
-    meter = _Meter({name: params for name, params in planned.items() if complete[name] is None}, progress)
-    for name, params in planned.items():
-        if complete[name] is None:
-            kept = Kept(engine, folder.work, _save, read_table, ".parquet", partial(meter.advance, name))
-            folder.keep(name, experiment_named(name).run(params, kept), as_csv=as_csv)
-    folder.clear_work()
-    return _ink(folder)
+    for name in folder.present():
+        folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
+    records = {name: folder.found(name) if resume else None for name in planned}
+    missing = {name: params for name, params in planned.items() if records[name] is None}
+    meter = _Meter(missing, progress)
+    for name, params in missing.items():
+        if not resume:
+            folder.forget(name)
+        kept = Kept(engine, folder.work(name), _save, read_table, ".parquet", partial(meter.advance, name))
+        folder.keep(name, experiment_named(name).run(params, kept))
+    made = _ink(folder)
+    if as_csv:
+        for name, table in made.records.items():
+            folder.keep_csv(name, table)
+    return made
 
 
 def _save(path: Path, table: Table) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.experiments import curves
 from robustmdp.experiments.claims import Claim
 from robustmdp.experiments.params import OnLoop, Replications
-from robustmdp.experiments.work import Item, Maps, chain_of, exact_q, gather, product, rows, seed_groups, timed
+from robustmdp.experiments.work import Item, Maps, chain_of, complete, gather, product, rows, seed_groups, solved, timed
 from robustmdp.report import Curve, Figure, Key, Panel
 from robustmdp.table import Table
 
@@ -77,12 +77,11 @@ def task(item: Item) -> Table:
         mdp,
         samples=item["budget"],
         seeds=item["seeds"],
-        reference=exact_q(mdp, ambiguity),
+        reference=solved(mdp, ambiguity).q,
         record_every=item["budget"],
         threads=1,
     )
-    if any(solution.status.code == "interrupted" for solution in solutions):
-        raise KeyboardInterrupt
+    solutions = [complete(solution) for solution in solutions]
     return rows(
         item,
         seed=np.array(item["seeds"]),
@@ -136,8 +135,9 @@ def figure(records: Table) -> Figure:
             key = Key("algorithm", _NAMES[method])
             drawn.append(curves.mean_curve(of, "budget", key, style="line+points", name="mean and 95 % band"))
             x, y = drawn[-1].x, drawn[-1].y
-            slope, scale = curves.exponent(x, y)
-            drawn.append(Curve(key, x, scale * x**slope, style="dotted", name="fitted power"))
+            if len(x) > 1:
+                slope, scale = curves.exponent(x, y)
+                drawn.append(Curve(key, x, scale * x**slope, style="dotted", name="fitted power"))
         level = here.where(doubt=doubt)["level"][0]
         symbol = "ρ" if doubt == "kl-ball" else "λ"
         panels.append(Panel(f"{title}, {symbol} = {level:g}", "samples", "max |Q − Q*|", tuple(drawn), "log", "log"))
@@ -160,7 +160,7 @@ def _reading(stay: float, records: Table) -> str:
         sentences = []
         for method, of in _methods(records.where(doubt=doubt)):
             x, values = curves.by_seed(of, "budget")
-            slope, _ = curves.exponent(x, values.mean(axis=0))
-            sentences.append(f"{_NAMES[method]} {values[:, -1].mean():.3g} (n^{slope:.2f})")
+            fitted = f" (n^{curves.exponent(x, values.mean(axis=0))[0]:.2f})" if len(x) > 1 else ""
+            sentences.append(f"{_NAMES[method]} {values[:, -1].mean():.3g}{fitted}")
         parts.append(f"{title}: {', '.join(sentences)}")
     return f"Errors after {largest:,} samples at p = {stay:g}, with the fitted exponents. {'; '.join(parts)}."

@@ -14,7 +14,18 @@ import numpy.typing as npt
 from robustmdp.experiments import claims, curves
 from robustmdp.experiments.claims import Claim, Finding
 from robustmdp.experiments.params import OnChain, Penalties, Replications
-from robustmdp.experiments.work import Item, Maps, chain_of, gather, penalty_of, product, rows, seed_groups, timed
+from robustmdp.experiments.work import (
+    Item,
+    Maps,
+    chain_of,
+    gather,
+    penalty_of,
+    product,
+    rows,
+    seed_groups,
+    solved,
+    timed,
+)
 from robustmdp.report import Curve, Figure, Key, Panel
 from robustmdp.table import Table
 
@@ -70,15 +81,14 @@ def cost(item: Item) -> float:
 def task(item: Item) -> Table:
     """Errors of some replications."""
     from robustmdp.experiments.iterates import algorithm_3
-    from robustmdp.planning import solve
 
     mdp, ambiguity = chain_of(item), penalty_of(item)
-    truth = solve(mdp, ambiguity, tol=1e-10, threads=1).value
+    truth = solved(mdp, ambiguity).value
     tables = []
     for seed in item["seeds"]:
         guess = estimated(mdp, item["size"], seed)
         if item["method"] == _BY_SIZE:
-            values = solve(guess, ambiguity, tol=1e-10, threads=1).value[None]
+            values = solved(guess, ambiguity).value[None]
         else:
             values = np.array(list(algorithm_3(guess, ambiguity, item["steps"], item["inner_steps"])))
         errors = np.abs(values - truth)
@@ -193,7 +203,7 @@ def _grows(records: Table) -> Finding:
     weights, errors = curves.by_seed(curves.last(records), "weight")
     labels = [f"{weight:g}" for weight in weights]
     error = claims.trend(errors, labels, 1, "final error", "λ")
-    interval = claims.trend(claims.spread(errors), labels, 1, "deviation from the median error", "λ")
+    interval = claims.width_trend(errors, labels, 1, "λ")
     return claims.together([("error", error), ("interval", interval)])
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from robustmdp.experiments.claims import Claim
     from robustmdp.models import MDP
     from robustmdp.report import Figure
+    from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
 Item = dict[str, Any]
@@ -108,11 +109,18 @@ def penalty_of(item: Item) -> Penalized:
     return Penalized(divergence_named(item["divergence"]), item["weight"])
 
 
-def exact_q(mdp: MDP, ambiguity: Any) -> FloatArray:
-    """Q*, certified to ten digits."""
+def solved(mdp: MDP, ambiguity: Any, tol: float = 1e-10) -> Solution:
+    """The exact solution; Ctrl-C is not to be taken for one."""
     from robustmdp.planning import solve
 
-    return solve(mdp, ambiguity, tol=1e-10, threads=1).q
+    return complete(solve(mdp, ambiguity, tol=tol, threads=1))
+
+
+def complete(solution: Solution) -> Solution:
+    """The solution, if its run was not stopped by Ctrl-C, which a solver only notes."""
+    if solution.status.code == "interrupted":
+        raise KeyboardInterrupt
+    return solution
 
 
 def learned(
@@ -122,16 +130,15 @@ def learned(
 
     Step 0 is Q = the largest value everywhere, where all the algorithms start.
     """
-    exact = exact_q(mdp, ambiguity)
+    exact = solved(mdp, ambiguity).q
     first = float(np.abs(mdp.value_range[1] - mdp.pairs(exact)).max())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
         solutions = learner.run_many(
             mdp, steps, seeds=item["seeds"], reference=exact, record_every=record_every, threads=1
         )
-    if any(solution.status.code == "interrupted" for solution in solutions):
-        raise KeyboardInterrupt
-    return Table.concat([_run_rows(item, *each, first, keep) for each in zip(item["seeds"], solutions, strict=True)])
+    runs = zip(item["seeds"], map(complete, solutions), strict=True)
+    return Table.concat([_run_rows(item, *run, first, keep) for run in runs])
 
 
 def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable[[int], bool]) -> Table:

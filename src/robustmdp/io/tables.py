@@ -38,7 +38,9 @@ def read_table(path: str | Path) -> Table:
     parquet = _parquet()
     try:
         found = parquet.read_table(str(path))
-    except pa.ArrowInvalid as problem:
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowInvalid, OSError) as problem:
         _checks.fail(f"{path} must be a Parquet file: {str(problem).splitlines()[0]}")
     notes = (found.schema.metadata or {}).get(_NOTES, b"{}")
     try:

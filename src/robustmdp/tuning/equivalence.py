@@ -68,6 +68,8 @@ class _Search:
 
     def _value(self, ambiguity: Penalized | Constrained) -> tuple[float, float]:
         solution = solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads)
+        if solution.status.code == "interrupted":  # a search cannot go on from half a value
+            raise KeyboardInterrupt
         return float(self.start @ solution.value), solution.error_bound
 
     def _excess(self, form: type[Penalized] | type[Constrained], level: float) -> float:
