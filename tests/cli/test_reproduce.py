@@ -153,7 +153,7 @@ def test_help_imports_nothing_heavy() -> None:
         (("convergence", "--weights", "1,much"), ("--weights must be a number: got 'much'",)),
         (("convergence", "--weights", "0,1"), ("weights must lie in (0, inf): got 0",)),
         (("convergence", "--weights", "inf"), ("weights must lie in (0, inf): got inf",)),
-        (("convergence", "--weights", "1,1", "--seeds", "1", "--steps", "5"), ("weights",)),
+        (("convergence", "--weights", "1,1", "--seeds", "1", "--rounds", "5"), ("weights",)),
         (("sample-efficiency", "--radius", "-1", "--seeds", "1", "--budgets", "2020,4040"), ("radius", "-1")),
         (("statistical", "--sizes", "0,100"), ("sizes must be at least 1: got 0",)),
         (("dmin", "--seeds", "3"), ("seeds", "dmin")),

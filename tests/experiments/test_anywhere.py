@@ -112,6 +112,6 @@ def test_a_cluster_that_loses_a_node_makes_the_same_records(cluster: Any, tmp_pa
 
     planned = tiny.plan("connection", "convergence")
     made = reproduce(planned, tmp_path, Ray(cluster.address), progress=watch)
-    assert [progress.done for progress in seen] == list(range(1, 10))
+    assert [progress.done for progress in seen if progress.experiment != "drawing"] == list(range(1, 10))
     for name in planned:
         assert stable(made.records[name]) == stable(tiny.records(name))

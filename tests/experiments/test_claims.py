@@ -23,6 +23,7 @@ from robustmdp.experiments.claims import (
     trend,
     width_trend,
 )
+from robustmdp.table import Table
 
 LABELS = "abcdefg"
 
@@ -259,10 +260,22 @@ def test_a_band_is_a_confidence_interval() -> None:
     [
         ([1.0, 0.1, 0.01], 0.1, 1.0),
         ([1.0, 0.1, 0.01], 0.01, 2.0),
-        ([4.0, 1.0, 1.0], 0.5, 0.5),
+        ([4.0, 1.0, 3.0], 0.5, 2.0),  # it comes back
         ([1.0, 0.9, 0.8], 0.5, 2.0),  # never: the last
         ([1.0, 2.0, 0.0], 0.5, 2.0),  # nothing left
     ],
 )
-def test_the_time_to_a_share_of_the_first_value(y: list[float], share: float, time: float) -> None:
-    assert curves.time_to(np.array([0.0, 1.0, 2.0]), np.array(y), share) == pytest.approx(time, abs=1e-9)
+def test_the_time_after_which_a_share_of_the_first_value_is_enough(y: list[float], share: float, time: float) -> None:
+    assert curves.time_below(np.array([0.0, 1.0, 2.0]), np.array(y), share) == time
+
+
+def test_rows_that_are_missing_are_not_made_up() -> None:
+    table = Table.of(seed=[0, 0, 1, 1, 2, 2], step=[1, 2, 1, 3, 1, 2], error=np.arange(6.0))
+    with pytest.raises(ValueError, match="every seed must have one row per step, 3 times 3: got 6"):
+        curves.by_seed(table, "step")
+
+
+def test_a_steady_drift_the_other_way_is_seen() -> None:
+    values = noise(60, 7) - 0.1 * np.arange(7)
+    found = trend(values, LABELS, 1)
+    assert found.verdict == "does not hold"

@@ -23,6 +23,7 @@ from experiments.tiny import stable
 from report.browser import chromium, opened
 from robustmdp.engine import Serial
 from robustmdp.experiments import NAMES
+from robustmdp.experiments.folder import Folder
 from robustmdp.experiments.reproduce import Progress, plan, reproduce
 from robustmdp.io.tables import read_table
 from robustmdp.table import Table
@@ -190,7 +191,8 @@ def test_a_second_call_computes_nothing_and_draws_the_same(tmp_path: Path, refus
 def test_without_resume_everything_runs_again(with_dmin: Path) -> None:
     seen: list[Progress] = []
     again = reproduce(tiny.plan("dmin"), with_dmin, Serial(), resume=False, progress=seen.append)
-    assert [progress.done for progress in seen] == [1, 2]
+    assert [progress.done for progress in seen] == [1, 2, 2]
+    assert seen[-1].experiment == "drawing"
     assert stable(again.records["dmin"]) == stable(tiny.records("dmin"))
 
 
@@ -216,7 +218,7 @@ def test_experiments_are_added_to_a_folder(with_dmin: Path) -> None:
 def test_progress_is_by_time_and_ends_at_one(tmp_path: Path) -> None:
     seen: list[Progress] = []
     reproduce(tiny.plan("convergence", "dmin"), tmp_path, Serial(), progress=seen.append)
-    assert [progress.done for progress in seen] == list(range(1, 6))
+    assert [progress.done for progress in seen] == [*range(1, 6), 5]  # then it draws
     assert {progress.tasks for progress in seen} == {5}
     shares = [progress.share for progress in seen]
     assert shares == sorted(shares)
@@ -256,10 +258,17 @@ def test_another_experiment_does_not_lose_what_a_stopped_one_had_finished(tmp_pa
 
 def test_a_folder_of_others_with_our_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
-    (tmp_path / "work" / "thesis.txt").write_text("years")
+    (tmp_path / "unfinished" / "thesis.txt").write_text("years")
     with contextlib.suppress(ValueError):  # to refuse is as good
         reproduce(tiny.plan("chain-diagrams"), tmp_path, Serial())
-    assert (tmp_path / "work" / "thesis.txt").read_text() == "years"
+    assert (tmp_path / "unfinished" / "thesis.txt").read_text() == "years"
+
+
+def test_one_call_at_a_time(tmp_path: Path) -> None:
+    with Folder.opened(tmp_path), pytest.raises(ValueError, match="another call is writing to") as caught:
+        reproduce(tiny.plan("chain-diagrams"), tmp_path, Serial())
+    assert "\n" not in str(caught.value)
+    assert reproduce(tiny.plan("chain-diagrams"), tmp_path, Serial()).report.exists()
 
 
 @pytest.mark.parametrize("planned", [("inner-steps",), ("convergence", "inner-steps")])
@@ -336,21 +345,21 @@ def test_the_paper_is_the_default() -> None:
         assert full[name].weights == weights
         assert full[name].divergence == "chi2"
     assert {full[name].discount for name in NAMES} == {0.9}
-    assert (full["connection"].steps, full["connection"].inner_steps) == (10_000, 1000)
-    assert (full["statistical"].samples_per_pair, full["statistical"].steps) == (1000, 100)
-    assert (full["convergence"].steps, full["convergence"].inner_steps, full["convergence"].seeds) == (1000, 100, 100)
+    assert (full["connection"].sweeps, full["connection"].ascent_steps) == (10_000, 1000)
+    assert (full["statistical"].samples_per_pair, full["statistical"].sweeps) == (1000, 100)
+    assert (full["convergence"].rounds, full["convergence"].inner_steps, full["convergence"].seeds) == (1000, 100, 100)
     assert full["inner-steps"].inner_levels == (10, 50, 100)
     assert full["behaviour"].behaviours == (0.001, 0.005, 0.05, 0.1, 0.2, 0.5)
-    assert full["markovian"].steps == full["behaviour"].steps == 4_000_000
+    assert full["markovian"].transitions == full["behaviour"].transitions == 4_000_000
 
 
 # The power goes.
 
 SCRIPT = "from robustmdp.cli import main; main()"
-SLOW_ENOUGH = {"weights": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0), "seeds": 20, "steps": 300, "inner_steps": 100}
+SLOW_ENOUGH = {"weights": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0), "seeds": 20, "rounds": 300, "inner_steps": 100}
 WORDS = (
     *("reproduce", "convergence", "--weights", "0.5,1,2,3,4,5,10", "--seeds", "20"),
-    *("--steps", "300", "--inner-steps", "100"),
+    *("--rounds", "300", "--inner-steps", "100"),
 )
 MOMENTS = {"serial": (2, 4), "processes": (3,)}  # finished tasks, of seven
 ENGINES = {"serial": ("--engine", "serial"), "processes": ("--engine", "processes", "--workers", "2")}

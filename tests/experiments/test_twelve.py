@@ -195,8 +195,8 @@ FALSE: dict[int, list[tuple[Callable[[], Table], str]]] = {
         (lambda: connection(lambda w: 1.0 / min(w, 5.0)), "5 to 10"),  # falls, then stays
     ],
     2: [
-        (lambda: statistical(lambda w, seed, step: 10.0 / (1 + step) ** 2), "R²"),  # not linear
-        (lambda: statistical(lambda w, seed, step: 10.0 * 0.9**step), "last tenth"),  # never flat
+        (lambda: statistical(lambda w, seed, step: 10.0 / (1 + step) ** 2), "straight"),  # not linear
+        (lambda: statistical(lambda w, seed, step: 10.0 * 0.9**step), "flat"),  # never flat
     ],
     3: [
         (
@@ -234,7 +234,7 @@ FALSE: dict[int, list[tuple[Callable[[], Table], str]]] = {
     ],
     9: [
         (lambda: markovian(lambda w, seed: 0.1 + 0.01 * w + 0.001 * noise(seed, w)), "0.5"),
-        (lambda: markovian(lambda w, seed: 9.0 - 0.5 * w + 0.01 * noise(seed, w)), "λ = 10 the error ends at"),
+        (lambda: markovian(lambda w, seed: 9.0 - 0.5 * w + 0.01 * noise(seed, w)), "far away at λ = 10"),
     ],
     10: [
         (
@@ -283,7 +283,7 @@ SEVERAL = {
     6: lambda: final(lambda w, seed: 3.0 + 0.1 * noise(seed, w, 7)),
     7: lambda: final(lambda w, seed: 3.0 + 0.1 * noise(seed, w, 7)),
     8: lambda: inner(lambda t, seed: 3.0 + 0.1 * noise(seed, t)),
-    9: lambda: markovian(lambda w, seed: 0.3 + 0.1 * noise(seed, w, 3)),
+    9: lambda: markovian(lambda w, seed: 0.5 + 0.3 * noise(seed, w, 3)),
     10: lambda: markovian(lambda w, seed: 3.0 + 0.1 * noise(seed, w), lambda w, seed: 3.0 + 0.1 * noise(seed, w, 1)),
     11: lambda: behaviour(lambda pi, seed: 3.0 + 0.1 * noise(seed, pi)),
 }

@@ -40,7 +40,9 @@ class _Group(click.Group):
         except (ValueError, TypeError, ImportError, OSError) as problem:
             raise click.ClickException(str(problem)) from None
         except RuntimeError as problem:
-            if type(problem).__name__ != "TaskFailed":
+            from robustmdp.engine import TaskFailed
+
+            if not isinstance(problem, TaskFailed):
                 raise
             raise click.ClickException(str(problem)) from None
 

@@ -119,10 +119,18 @@ def show(made: Reproduction, out: Path) -> None:
             cells = [verdicts.get(stay, "") for stay in stays]
             table.add_row(str(number), of["statement"][0], *(f"[{colours.get(c, 'default')}]{c}[/]" for c in cells))
         console.print(table)
-        for sentence in dependence(claims):
-            console.print(sentence, highlight=False)
+        for sentence in [*dependence(claims), *_explained(claims)]:
+            console.print(sentence, highlight=False, markup=False)
     for label, path in (("records", out / "records"), ("claims", out / "claims.csv"), ("report", made.report)):
         console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _explained(claims: Any) -> list[str]:
+    """Why claims do not hold, where that fits on a screen; the page and claims.csv say it of every world."""
+    failed = claims.where(verdict="does not hold")
+    if len(failed.values("stay")) > 1:
+        return ["Every verdict is explained in the report and in claims.csv."]
+    return [f"Claim {number}: {why}" for number, why in zip(failed["claim"], failed["explanation"], strict=True)]
 
 
 def print_json(made: Reproduction) -> None:

@@ -23,9 +23,9 @@ class Params(OnLoop, Penalties, Replications):
     """max |Q - Q*| along Algorithm 2 for several pi."""
 
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1.0, 2.0, 5.0, 10.0)
-    steps: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
+    transitions: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
     behaviours: Annotated[tuple[float, ...], "Probabilities pi of action 1"] = (0.001, 0.005, 0.05, 0.1, 0.2, 0.5)
-    quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "steps": 200_000}
+    quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "transitions": 200_000}
 
 
 def items(params: Params) -> list[Item]:
@@ -34,7 +34,7 @@ def items(params: Params) -> list[Item]:
         "restart": params.restart,
         "discount": params.discount,
         "divergence": params.divergence,
-        "steps": params.steps,
+        "steps": params.transitions,
         "inner_steps": 0,
     }
     levels = {"stay": params.stay, "weight": params.weights, "behaviour": params.behaviours}
@@ -55,16 +55,19 @@ def check(records: Table) -> list[Claim]:
     """Claim 11, for every lambda."""
     found = []
     for (stay, restart), of in records.groups("stay", "restart"):
-        parts = [(f"λ = {weight:g}", _falls(each)) for (weight,), each in of.groups("weight")]
-        found.append(Claim(11, f"q = {restart:g}, T = {of['step'].max():,}", stay, claims.together(parts)))
+        count = len(of.values("weight"))
+        parts = [(f"λ = {weight:g}", _falls(each, count)) for (weight,), each in of.groups("weight")]
+        setting = f"{markovian.NAMES[markovian.PAPER]}, T = {of['step'].max():,}, q = {restart:g}"
+        found.append(Claim(11, setting, stay, claims.together(parts)))
     return found
 
 
-def _falls(records: Table) -> Finding:
+def _falls(records: Table, parts: int) -> Finding:
     """From the behaviour furthest from 1/2 to the nearest."""
     shares, errors = curves.by_seed(curves.last(records), "behaviour")
     order = np.argsort(-np.abs(shares - 0.5), kind="stable")
-    return claims.trend(errors[:, order], [f"{share:g}" for share in shares[order]], -1, "final error", "π")
+    labels = [f"{share:g}" for share in shares[order]]
+    return claims.trend(errors[:, order], labels, -1, "final error", "π", parts=parts)
 
 
 def figure(records: Table) -> Figure:

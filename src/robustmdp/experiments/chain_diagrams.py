@@ -75,7 +75,7 @@ def figure(records: Table) -> Figure:
     restart = max(records.values("restart"))
     reading = (
         f"Action 1 stays with probability p = {stay:g} and action 2 moves on with the same probability; s10 pays "
-        f"nothing, so action 1 is the one to choose. In the second chain s10 returns to s1 with q = {restart:g}."
+        f"nothing. In the second chain s10 returns to s1 with q = {restart:g}."
     )
     return Figure("chain-diagrams", f"{TITLE} (p = {stay:g})", caption, reading, tuple(diagrams))
 

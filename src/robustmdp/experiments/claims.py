@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "within noise"]
 
 _SEEDS_FOR_A_WIDTH = 5
-LEVEL = 0.05  # of every test, for all comparisons of a statement together
+LEVEL = 0.05  # of a statement in one world, for all its comparisons and parts together
 STATEMENTS = {
     1: "The deviation of the robust from the nominal value falls as lambda grows.",
     2: "Algorithm 3 on the estimated model drops at a linear rate, then is flat.",
@@ -102,8 +102,10 @@ class Comparison(NamedTuple):
         return f"{self.label} ({self.difference:+.3g} ± {self.margin:.2g})"
 
 
-def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1) -> Comparison:
-    """Mean of other - one over seeds with a paired t interval, Bonferroni-corrected for the number of comparisons.
+def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1, level: float = LEVEL) -> Comparison:
+    """Mean of other - one, seed by seed, with a t interval, Bonferroni-corrected for the number of comparisons.
+
+    The interval is right whether or not the seeds of the two have anything in common.
 
     >>> compare(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.1]), "a to b").sign()
     1
@@ -114,7 +116,7 @@ def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1
     n = len(differences)
     if n < 2:
         return Comparison(float(differences.mean()), math.inf, label)
-    quantile = float(stats.t.ppf(1.0 - 0.5 * LEVEL / comparisons, n - 1))
+    quantile = float(stats.t.ppf(1.0 - 0.5 * level / comparisons, n - 1))
     # What rounding can produce is no difference.
     rounding = 1e-9 * float(np.abs(np.concatenate([one, other])).max())
     spread = float(differences.std(ddof=1)) / math.sqrt(n)
@@ -122,45 +124,61 @@ def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1
 
 
 def trend(
-    values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], what: str = "value", by: str = "level"
+    values: FloatArray,
+    labels: Sequence[str],
+    direction: Literal[1, -1],
+    what: str = "value",
+    by: str = "level",
+    *,
+    parts: int = 1,
 ) -> Finding:
     """Do the columns of (seeds, levels) grow (or fall) from each level to the next?
 
-    Against it speaks any step that is significantly the other way (paired t intervals, Bonferroni); for it, Page's
-    trend test over all levels. With neither, the matter is within noise.
+    Against it speaks any step that is significantly the other way (t intervals of differences seed by seed, Bonferroni)
+    and Page's trend test the other way; for it, Page's test. With none of these, the matter is within noise. The level
+    is shared by the `parts` of a statement.
 
     >>> rising = np.arange(4.0) + np.random.default_rng(0).normal(size=(30, 4))
     >>> trend(rising, "abcd", 1).verdict, trend(rising, "abcd", -1).verdict
     ('holds', 'does not hold')
     """
-    way = "grow" if direction > 0 else "fall"
-    count = len(labels) - 1
+    level, count = LEVEL / parts, len(labels) - 1
     steps = [
-        compare(values[:, i], values[:, i + 1], f"{labels[i]} to {labels[i + 1]}", max(count, 1)) for i in range(count)
+        compare(values[:, i], values[:, i + 1], f"{labels[i]} to {labels[i + 1]}", count, level) for i in range(count)
     ]
     means = ", ".join(f"{label}: {_mean_and_interval(values[:, i])}" for i, label in enumerate(labels))
     numbers = f"{what} by {by}: {means}"
-    test = f"paired t intervals of adjacent levels (Bonferroni, {LEVEL:.0%}), Page's trend test, {len(values)} seeds"
+    test = (
+        f"t intervals of adjacent levels, seed by seed, and Page's trend test, {level:.2%} for all together, "
+        f"{len(values)} seeds"
+    )
     if not steps:
         return Finding("within noise", numbers, test, "One level shows no trend.")
-    against = [step for step in steps if step.sign() == -direction]
+    for_it, against_it = _page(values[:, ::direction]), _page(values[:, ::-direction])
+    numbers += f"; in all {compare(values[:, 0], values[:, -1], by, 1, level)}; Page's p {_small(for_it)}"
+    way = "grow" if direction > 0 else "fall"
+    against = ", ".join(str(step) for step in steps if step.sign() == -direction)
     if against:
-        steps_against = ", ".join(map(str, against))
-        return Finding("does not hold", numbers, test, f"The {what} does not {way} from {by} {steps_against}.")
+        return Finding("does not hold", numbers, test, f"The {what} does not {way} from {by} {against}.")
     if all(step.sign() == 0 and abs(step.difference) <= 1e-6 * float(np.abs(values).max()) for step in steps):
         return Finding("does not hold", numbers, test, f"The {what} is the same at every {by}.")
-    p = _page(values[:, ::direction])
-    verdict: Verdict = "holds" if p < LEVEL else "within noise"
-    why = "" if verdict == "holds" else f"No step is significant, and Page's test has p = {p:.2g}."
-    return Finding(verdict, f"{numbers}; Page's p = {p:.2g}", test, why)
+    if for_it < 0.5 * level:
+        return Finding("holds", numbers, test)
+    if against_it < 0.5 * level:
+        why = f"Over all levels the {what} goes the other way (Page's test, p {_small(against_it)})."
+        return Finding("does not hold", numbers, test, why)
+    why = f"No step is significantly the other way, but Page's test has p {_small(for_it)}."
+    return Finding("within noise", numbers, test, why)
 
 
-def width_trend(values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], by: str = "level") -> Finding:
+def width_trend(
+    values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], by: str = "level", *, parts: int = 1
+) -> Finding:
     """Does the confidence interval of the columns' means grow (or fall) from each level to the next?
 
     That of `spread`; of fewer than five seeds the deviations from a median are too much alike to be tested.
     """
-    finding = trend(spread(values), labels, direction, "deviation from the median error", by)
+    finding = trend(spread(values), labels, direction, "deviation from the median error", by, parts=parts)
     if len(values) >= _SEEDS_FOR_A_WIDTH:
         return finding
     why = f"Fewer than {_SEEDS_FOR_A_WIDTH} seeds do not tell how wide an interval is."
@@ -183,6 +201,10 @@ def _page(values: FloatArray) -> float:
         error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
         return float(stats.t.sf(differences.mean() / error, len(differences) - 1)) if error > 0 else 1.0
     return float(stats.page_trend_test(values, method="asymptotic").pvalue)
+
+
+def _small(p: float) -> str:
+    return "< 1e-6" if p < 1e-6 else f"= {p:.2g}"
 
 
 def _mean_and_interval(values: FloatArray) -> str:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks
 from robustmdp.report import Curve, Key
 from robustmdp.report.figure import Style
 from robustmdp.table import Table
@@ -21,7 +22,11 @@ def weight_key(weight: float) -> Key:
 
 def by_seed(records: Table, along: str, of: str = "error") -> tuple[FloatArray, FloatArray]:
     """(levels,), (seeds, levels): a column as a matrix, one row per seed."""
-    levels = np.unique(records[along])
+    levels, seeds = np.unique(records[along]), np.unique(records["seed"])
+    _checks.must(
+        len(records) == len(levels) * len(seeds),
+        f"every seed must have one row per {along}, {len(seeds)} times {len(levels)}: got {len(records)}",
+    )
     order = np.lexsort((records[along], records["seed"]))
     return levels.astype(np.float64), records[of][order].reshape(-1, len(levels)).astype(np.float64)
 
@@ -74,21 +79,14 @@ def points_by_weight(records: Table) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def time_to(x: FloatArray, y: FloatArray, share: float) -> float:
-    """Where y first falls to a share of its first value, between points by logarithms; the last x if never.
+def time_below(x: FloatArray, y: FloatArray, share: float) -> float:
+    """The x after which y stays below a share of its first value; the last x if it does not.
 
-    >>> time_to(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.1, 0.01]), 10 ** -1.5)
-    1.5
+    >>> time_below(np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 0.4, 0.6, 0.1]), 0.5)
+    3.0
     """
-    target = share * y[0]
-    below = np.flatnonzero(y <= target)
-    if not len(below):
-        return float(x[-1])
-    i = int(below[0])
-    if i == 0 or y[i] == 0.0:
-        return float(x[i])
-    part = math.log(y[i - 1] / target) / math.log(y[i - 1] / y[i])
-    return round(float(x[i - 1] + part * (x[i] - x[i - 1])), 9)
+    above = np.flatnonzero(y > share * y[0])
+    return float(x[min(int(above[-1]) + 1, len(x) - 1)]) if len(above) else float(x[0])
 
 
 def exponent(x: FloatArray, y: FloatArray) -> tuple[float, float]:

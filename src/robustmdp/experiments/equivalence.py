@@ -40,8 +40,9 @@ def items(params: Params) -> list[Item]:
     weights = np.geomspace(0.05, 50.0, params.levels).tolist()
     radii = np.geomspace(1e-3, 10.0, params.levels).tolist()
     levels = list(zip(weights, radii, strict=True))
+    shared = {"restart": 0.0, "discount": params.discount}
     return [
-        {"stay": each["stay"], "divergence": each["divergence"], "discount": params.discount, "weight": w, "level": r}
+        {"stay": each["stay"], "divergence": each["divergence"], **shared, "weight": w, "level": r}
         for each in product(stay=params.stay, divergence=params.divergences)
         for w, r in levels
     ]

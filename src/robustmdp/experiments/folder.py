@@ -6,9 +6,10 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -29,28 +30,22 @@ class Folder:
     path: Path
 
     @classmethod
-    def open(cls, path: str | Path) -> Folder:
-        """Make it, or find it as a run of this version left it; nothing else is touched."""
-        folder = cls(Path(path))
-        where = folder.path
-        try:
-            where.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=where):
-                pass
-        except OSError as problem:
-            _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
+    @contextlib.contextmanager
+    def opened(cls, path: str | Path) -> Iterator[Folder]:
+        """Make it, or find it as a run of this version left it, and keep others out; nothing else is touched."""
+        where = Path(path)
         mark = where / _MARK
+        _make(where)
         if mark.exists():
             _check_version(mark)
         else:
-            strangers = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
-            _checks.must(
-                not strangers,
-                f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of "
-                "unknown origin",
-            )
-            mark.write_text(msgspec.json.encode({"robustmdp": __version__}).decode() + "\n")
-        return folder
+            _refuse_strangers(where)
+            fresh = where / f".{_MARK}.{os.getpid()}"
+            fresh.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
+            os.replace(fresh, mark)
+        with mark.open("rb") as lock:  # the system lets go of it however we end
+            _take(lock, where)
+            yield cls(where)
 
     def work(self, name: str) -> Path:
         """Results of single tasks of an experiment, until it is complete."""
@@ -100,6 +95,35 @@ class Folder:
         shutil.rmtree(self.work(name), ignore_errors=True)
         with contextlib.suppress(OSError):  # others are still at work
             self.work(name).parent.rmdir()
+
+
+def _make(where: Path) -> None:
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=where):
+            pass
+    except OSError as problem:
+        _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
+
+
+def _refuse_strangers(where: Path) -> None:
+    strangers = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
+    _checks.must(
+        not strangers,
+        f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of unknown "
+        "origin",
+    )
+
+
+def _take(lock: IO[bytes], where: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        _checks.fail(f"the output folder must not be in use: another call is writing to {where}")
 
 
 def _check_version(mark: Path) -> None:

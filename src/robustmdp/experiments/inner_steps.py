@@ -21,14 +21,14 @@ _OF_THE_CLAIM = 10.0
 class Params(OnChain, Penalties, Replications):
     """max |Q - Q*| along Algorithm 1 for several T'."""
 
-    steps: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
+    rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
     inner_levels: Annotated[tuple[int, ...], "Inner iterations T' of Algorithm 1 to compare"] = (10, 50, 100)
-    quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "steps": 300}
+    quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "rounds": 300}
 
 
 def items(params: Params) -> list[Item]:
     """One per world, weight, T' and group of seeds."""
-    shared = {"divergence": params.divergence, "discount": params.discount, "steps": params.steps}
+    shared = {"restart": 0.0, "divergence": params.divergence, "discount": params.discount, "steps": params.rounds}
     levels = {"stay": params.stay, "weight": params.weights, "inner_steps": params.inner_levels}
     return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
 
@@ -66,7 +66,7 @@ def figure(records: Table) -> Figure:
         panels.append(Panel(f"λ = {weight:g}", "iterations", "max |Qₜ − Q*|", drawn, y_scale="log"))
     caption = (
         "Deviation of Algorithm 1's Q against outer iterations for several numbers T' of inner steps, with 95 % "
-        "confidence bands: the paper's panel at λ = 10 first, then every other λ."
+        "confidence bands: one panel per λ, the largest, which is the paper's, first."
     )
     return Figure("inner-steps", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
 

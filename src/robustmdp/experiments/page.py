@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from robustmdp import __version__
 from robustmdp.experiments import experiment_named
@@ -15,6 +18,7 @@ _WHAT = (
     "Every figure and claim of the experiments in “Robust Markov Decision Processes without Model Estimation” "
     "(arXiv 2302.01248), run again. Each claim is a test that can fail; what fails is reported as it is."
 )
+_PREVIEW = "Some experiments were run with other seeds, lengths or settings than the defaults, so verdicts may differ"
 _OURS = ("equivalence", "sample-efficiency", "memory")
 
 
@@ -22,7 +26,7 @@ def sections_of(
     records: Mapping[str, Table], claims: Table, figures: Mapping[str, Figure]
 ) -> tuple[str, list[Section]]:
     """The lead and the sections; everything is computed from the records."""
-    sections = [Section("What was run", (_run(records),))]
+    sections = [Section("What was run", (_run(records), *_caveat(records)))]
     if len(claims):
         sections.append(Section("The paper's claims", _claims(claims)))
     paper = tuple(figure for name, figure in figures.items() if name not in _OURS)
@@ -40,6 +44,7 @@ def sections_of(
 def _run(records: Mapping[str, Table]) -> Listing:
     notes = [table.notes for table in records.values()]
     seconds = sum(note.get("wall_seconds", 0.0) for note in notes)
+    work = sum(note.get("task_seconds", 0.0) for note in notes)
     starts = sorted(str(note.get("started", "")) for note in notes)
     first = notes[0]
     stays = sorted({stay for note in notes for stay in note["parameters"].get("stay", ())})
@@ -52,11 +57,25 @@ def _run(records: Mapping[str, Table]) -> Listing:
         ("q (restart)", f"0 in the first chain; {', '.join(f'{q:g}' for q in restarts)} in the one that returns"),
         ("seeds per setting", ", ".join(map(str, seeds))),
         ("started", starts[0]),
-        ("time for the records", f"{seconds:,.0f} s"),
+        ("time for the records", f"{seconds:,.0f} s, {work:,.0f} s of one core"),
         ("Python, NumPy, Numba", ", ".join(str(first.get(key, "?")) for key in ("python", "numpy", "numba"))),
         ("machine", str(first.get("machine", "?"))),
     ]
     return Listing(tuple((label, value) for label, value in pairs if value))
+
+
+def _caveat(records: Mapping[str, Table]) -> tuple[Paragraph, ...]:
+    """Where the parameters are not the paper's."""
+    changed = [name for name, table in records.items() if departures(name, table)]
+    if not changed:
+        return ()
+    return (Paragraph(f"{_PREVIEW} ({', '.join(changed)}): see the settings at the end."),)
+
+
+def departures(name: str, table: Table) -> list[str]:
+    """The parameters of an experiment that differ from its defaults, the world's apart."""
+    usual = msgspec.json.decode(msgspec.json.encode(dataclasses.asdict(experiment_named(name).Params())))
+    return [key for key, value in table.notes["parameters"].items() if key != "stay" and usual.get(key) != value]
 
 
 def _claims(claims: Table) -> tuple[DataTable | Paragraph, ...]:

@@ -55,7 +55,7 @@ def plan(names: Iterable[str] = (), *, quick: bool = False, **given: Any) -> dic
     records = chosen_records(names)
     for field in given:
         known = any(field in options_of(record) for record in records.values())
-        _checks.must(known, f"{field} must be a parameter of a chosen experiment: {', '.join(records)} have none such")
+        _checks.must(known, f"{field} must be a parameter of a chosen experiment: chosen were {', '.join(records)}")
     return {name: _params(record, quick, given) for name, record in records.items()}
 
 
@@ -77,21 +77,21 @@ def reproduce(
 
     Complete records and finished tasks that are found there are used again, unless `resume` is False.
     """
-    folder = Folder.open(out)
-    for name in folder.present():
-        folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
-    records = {name: folder.found(name) if resume else None for name in planned}
-    missing = {name: params for name, params in planned.items() if records[name] is None}
-    meter = _Meter(missing, progress)
-    for name, params in missing.items():
-        if not resume:
-            folder.forget(name)
-        kept = Kept(engine, folder.work(name), _save, read_table, ".parquet", partial(meter.advance, name))
-        folder.keep(name, experiment_named(name).run(params, kept))
-    made = _ink(folder)
-    if as_csv:
-        for name, table in made.records.items():
-            folder.keep_csv(name, table)
+    with Folder.opened(out) as folder:
+        for name in folder.present():
+            folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
+        records = {name: folder.found(name) if resume else None for name in planned}
+        meter = _Meter({name: params for name, params in planned.items() if records[name] is None}, progress)
+        for name, params in meter.planned.items():
+            if not resume:
+                folder.forget(name)
+            kept = Kept(engine, folder.work(name), _save, read_table, ".parquet", partial(meter.advance, name))
+            folder.keep(name, experiment_named(name).run(params, kept))
+        meter.report("drawing")
+        made = ink(folder)
+        if as_csv:
+            for name, table in made.records.items():
+                folder.keep_csv(name, table)
     return made
 
 
@@ -108,6 +108,7 @@ class _Meter:
             for name, params in planned.items()
             for item in experiment_named(name).items(params)
         ]
+        self.planned = planned
         self._tasks, self._cost, self._report = len(costs), sum(costs), report
         self._done, self._spent = 0, 0.0
 
@@ -116,11 +117,16 @@ class _Meter:
         del fresh
         self._done += 1
         self._spent += experiment_named(name).cost(item)
+        self.report(name)
+
+    def report(self, name: str) -> None:
+        """Tell how far everything is."""
         if self._report is not None:
-            self._report(Progress(name, self._done, self._tasks, min(1.0, self._spent / self._cost)))
+            share = min(1.0, self._spent / self._cost) if self._tasks else 1.0
+            self._report(Progress(name, self._done, self._tasks, share))
 
 
-def _ink(folder: Folder) -> Reproduction:
+def ink(folder: Folder) -> Reproduction:
     """Claims, pictures and page, from the records alone."""
     records: dict[str, Table] = {}
     for name in folder.present():

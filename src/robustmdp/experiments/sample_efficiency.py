@@ -133,8 +133,9 @@ def figure(records: Table) -> Figure:
         drawn: list[Curve] = []
         for method, of in _methods(here.where(doubt=doubt)):
             key = Key("algorithm", _NAMES[method])
-            drawn.append(curves.mean_curve(of, "budget", key, style="line+points", name="mean and 95 % band"))
-            x, y = drawn[-1].x, drawn[-1].y
+            x, values = _errors(of)
+            y, low, high = curves.band(values)
+            drawn.append(Curve(key, x, y, low, high, "line+points", "mean and 95 % band"))
             if len(x) > 1:
                 slope, scale = curves.exponent(x, y)
                 drawn.append(Curve(key, x, scale * x**slope, style="dotted", name="fitted power"))
@@ -148,6 +149,13 @@ def figure(records: Table) -> Figure:
     return Figure("sample-efficiency", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
 
 
+def _errors(records: Table) -> tuple[curves.FloatArray, curves.FloatArray]:
+    """(budgets,) samples that were taken, in the mean, and (seeds, budgets) errors."""
+    _, errors = curves.by_seed(records, "budget")
+    _, samples = curves.by_seed(records, "budget", "samples")
+    return samples.mean(axis=0), errors
+
+
 def _methods(records: Table) -> list[tuple[str, Table]]:
     found = {method: of for (method,), of in records.groups("method")}
     return [(method, found[method]) for method in _NAMES if method in found]
@@ -159,7 +167,7 @@ def _reading(stay: float, records: Table) -> str:
     for doubt, title in _SETS.items():
         sentences = []
         for method, of in _methods(records.where(doubt=doubt)):
-            x, values = curves.by_seed(of, "budget")
+            x, values = _errors(of)
             fitted = f" (n^{curves.exponent(x, values.mean(axis=0))[0]:.2f})" if len(x) > 1 else ""
             sentences.append(f"{_NAMES[method]} {values[:, -1].mean():.3g}{fitted}")
         parts.append(f"{title}: {', '.join(sentences)}")

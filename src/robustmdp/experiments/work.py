@@ -8,6 +8,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -68,16 +69,16 @@ def timed(task: Callable[[Item], Table]) -> Callable[[Item], Table]:
 def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, engine: Maps) -> Table:
     """All rows, in the order of the items, with notes on where they come from."""
     began = time.time()
-    table = Table.concat(engine.map(task, items))
-    numba = __import__("numba").__version__
-    return table.with_notes(
+    tables = engine.map(task, items)
+    return Table.concat(tables).with_notes(
         version=__version__,
         parameters=dataclasses.asdict(params),
         started=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)),
-        wall_seconds=round(time.time() - began, 2),
+        wall_seconds=round(time.time() - began, 2),  # of this call; tasks found done took theirs before
+        task_seconds=round(sum(float(table["seconds"][0]) for table in tables), 2),
         python=platform.python_version(),
-        numpy=np.__version__,
-        numba=numba,
+        numpy=version("numpy"),
+        numba=version("numba"),
         machine=f"{platform.system()} {platform.machine()}",
     )
 
@@ -123,19 +124,22 @@ def complete(solution: Solution) -> Solution:
     return solution
 
 
-def learned(
-    item: Item, learner: Any, mdp: MDP, ambiguity: Any, steps: int, record_every: int, keep: Callable[[int], bool]
-) -> Table:
-    """The error of a learner along its runs: one row per seed and recorded step that is to be kept.
+def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -> Table:
+    """The error of a learner along its runs, from Q = `start` at step 0.
 
-    Step 0 is Q = the largest value everywhere, where all the algorithms start.
+    Of the records, one every so many steps, the first `dense` are kept, then each tenth, and the last.
     """
-    exact = solved(mdp, ambiguity).q
-    first = float(np.abs(mdp.value_range[1] - mdp.pairs(exact)).max())
+    mdp = chain_of(item)
+    exact = solved(mdp, learner.ambiguity).q
+    first = float(np.abs(start - mdp.pairs(exact)).max())
+
+    def keep(step: int) -> bool:
+        return step <= dense * every or step % (10 * every) == 0 or step == item["steps"]
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
         solutions = learner.run_many(
-            mdp, steps, seeds=item["seeds"], reference=exact, record_every=record_every, threads=1
+            mdp, item["steps"], seeds=item["seeds"], reference=exact, record_every=every, threads=1
         )
     runs = zip(item["seeds"], map(complete, solutions), strict=True)
     return Table.concat([_run_rows(item, *run, first, keep) for run in runs])

@@ -25,7 +25,9 @@ def write_table(table: Table, path: str | Path) -> Path:
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         writers[target.suffix](table, fresh)
+        _flush(fresh)
         os.replace(fresh, target)
+        _flush(target.parent)
     finally:
         fresh.unlink(missing_ok=True)
     return target
@@ -48,6 +50,15 @@ def read_table(path: str | Path) -> Table:
     except msgspec.MsgspecError as problem:
         _checks.fail(f"{path} must hold notes that this package wrote: {problem}")
     return Table({name: _column(found.column(name)) for name in found.column_names}, kept)
+
+
+def _flush(path: Path) -> None:
+    """To the disk itself: what is whole must stay so after a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _column(column: Any) -> np.ndarray[Any, Any]:
