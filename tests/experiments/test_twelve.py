@@ -62,7 +62,7 @@ def connection(deviation: Callable[[float], float], weights: tuple[float, ...] =
 
 def statistical(error: Callable[[float, int, int], float], seeds: int = SEEDS) -> Table:
     """From the error of (weight, seed, step)."""
-    shared = {"method": "algorithm-3", "stay": 0.8, "size": 1000, "samples": 20_000, "worst_state": 1}
+    shared = {"method": "algorithm-3", "stay": 0.8, "discount": 0.9, "size": 1000, "samples": 20_000, "worst_state": 1}
     return rows(
         [
             {**shared, "weight": w, "seed": seed, "step": step, "error": error(w, seed, step)}

@@ -155,7 +155,8 @@ def trend(
     if not steps:
         return Finding("within noise", numbers, test, "One level shows no trend.")
     for_it, against_it = _page(values[:, ::direction]), _page(values[:, ::-direction])
-    numbers += f"; in all {compare(values[:, 0], values[:, -1], by, 1, level)}; Page's p {_small(for_it)}"
+    whole = compare(values[:, 0], values[:, -1], f"{labels[0]} to {labels[-1]}", 1, level)
+    numbers += f"; from {whole}; Page's p {_small(for_it)}"
     way = "grow" if direction > 0 else "fall"
     against = ", ".join(str(step) for step in steps if step.sign() == -direction)
     if against:
@@ -200,7 +201,9 @@ def _page(values: FloatArray) -> float:
         differences = values[:, 1] - values[:, 0]
         error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
         return float(stats.t.sf(differences.mean() / error, len(differences) - 1)) if error > 0 else 1.0
-    return float(stats.page_trend_test(values, method="asymptotic").pvalue)
+    # Ranks are blind to size: what rounding can produce must not be ranked.
+    rounded = np.round(values / (np.abs(values).max() or 1.0), 9)
+    return float(stats.page_trend_test(rounded, method="asymptotic").pvalue)
 
 
 def _small(p: float) -> str:

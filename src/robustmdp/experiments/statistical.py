@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -148,15 +147,16 @@ def check(records: Table) -> list[Claim]:
 def _two_stages(records: Table) -> Finding:
     """In nearly every run, at every lambda."""
     test = (
-        f"at every λ, in {_NEARLY_ALL:.0%} of the seeds: R² ≥ {_STRAIGHT:g} of log error while it is over "
+        f"at every λ, in {_NEARLY_ALL:.0%} of the seeds: R² ≥ {_STRAIGHT:g} of log error while its mean is over "
         f"{_FIRST_STAGE:g} times its last value, and a change under {_FLAT:.0%} over the last tenth"
     )
     parts, complaints = [], []
     for (weight,), of in records.groups("weight"):
         steps, errors = curves.by_seed(of, "step")
-        if min(_first_stage(each).sum() for each in errors) < 3:
+        length = _first_stage(errors)
+        if length < 3:
             return Finding("within noise", "", test, f"The first stage is too short to judge at λ = {weight:g}.")
-        straight = np.array([_log_line(steps, each)[1] for each in errors])
+        straight = np.array([_straightness(steps[:length], each[:length]) for each in errors])
         changes = np.abs(errors[:, -1] - errors[:, -1 - max(1, len(steps) // 10)]) / errors[:, -1]
         for passed, name in ((straight >= _STRAIGHT, "straight at first"), (changes <= _FLAT, "flat at the end")):
             if passed.mean() < _NEARLY_ALL:
@@ -168,19 +168,17 @@ def _two_stages(records: Table) -> Finding:
     return Finding("holds", numbers, test)
 
 
-def _first_stage(error: FloatArray) -> npt.NDArray[np.bool_]:
-    """The iterations before an error comes near its last value."""
-    near = int(np.flatnonzero(error <= _FIRST_STAGE * error[-1])[0])
-    return np.arange(len(error)) < near
+def _first_stage(errors: FloatArray) -> int:
+    """How many iterations the mean error takes to come near its last value."""
+    mean = errors.mean(axis=0)
+    return int(np.flatnonzero(mean <= _FIRST_STAGE * mean[-1])[0])
 
 
-def _log_line(steps: FloatArray, error: FloatArray) -> tuple[float, float]:
-    """The factor per step and R^2 of a straight line through log error, over the first stage."""
-    first = _first_stage(error)
-    x, y = steps[first], np.log(error[first])
-    slope, intercept = np.polyfit(x, y, 1)
-    rest = y - slope * x - intercept
-    return math.exp(slope), 1.0 - float(rest @ rest) / float(np.sum((y - y.mean()) ** 2))
+def _straightness(steps: FloatArray, error: FloatArray) -> float:
+    """R^2 of a straight line through log error."""
+    slope, intercept = np.polyfit(steps, np.log(error), 1)
+    rest = np.log(error) - slope * steps - intercept
+    return 1.0 - float(rest @ rest) / float(np.sum((np.log(error) - np.log(error).mean()) ** 2))
 
 
 def _grows(records: Table) -> Finding:
@@ -194,7 +192,7 @@ def _grows(records: Table) -> Finding:
 def _faster_at_first(records: Table) -> Finding:
     """The factor per iteration over the first stage, seed by seed; the same iterations for every lambda."""
     groups = [(weight, *curves.by_seed(of, "step")) for (weight,), of in records.groups("weight")]
-    length = min(int(_first_stage(each).sum()) for _, _, errors in groups for each in errors)
+    length = min(_first_stage(errors) for _, _, errors in groups)
     labels = [f"{weight:g}" for weight, _, _ in groups]
     if length < 3:
         return Finding("within noise", "", "log slope of the first stage", "The first stage is too short to judge.")
@@ -206,8 +204,12 @@ def _faster_at_first(records: Table) -> Finding:
     if finding.verdict == "holds":
         return finding._replace(numbers=numbers)
     worst = records.take(records["step"] < length).values("worst_state")
+    discount = float(records["discount"][0])
+    near = (
+        f" Every mean factor is within {np.abs(rates.mean(axis=0) - discount).max():.1g} of the discount, {discount:g}."
+    )
     where = f" All the while the largest error is that of state s{worst[0]}." if len(worst) == 1 else ""
-    return finding._replace(numbers=numbers, why=finding.why + where)
+    return finding._replace(numbers=numbers, why=finding.why + near + where)
 
 
 def figure(records: Table) -> Figure:
