@@ -38,7 +38,7 @@ class Params(Record):
     states: Annotated[tuple[int, ...], "Sizes |S| for the learners"] = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
     model_states: Annotated[tuple[int, ...], "Sizes |S| for the model-based way"] = (32, 64, 128, 256, 512)
     discount: Annotated[float, "Discount factor gamma"] = 0.9
-    quick: ClassVar[Mapping[str, Any]] = {"states": (316, 3162, 31_623), "model_states": (32, 64, 128)}
+    quick: ClassVar[Mapping[str, Any]] = {"states": (3162, 31_623), "model_states": (32, 128)}
 
 
 def items(params: Params) -> list[Item]:

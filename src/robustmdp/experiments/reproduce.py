@@ -88,7 +88,7 @@ def reproduce(
             kept = Kept(engine, folder.work(name), _save, read_table, ".parquet", partial(meter.advance, name))
             folder.keep(name, experiment_named(name).run(params, kept))
         meter.report("drawing")
-        made = ink(folder)
+        made = ink(folder, engine)
         if as_csv:
             for name, table in made.records.items():
                 folder.keep_csv(name, table)
@@ -126,7 +126,7 @@ class _Meter:
             self._report(Progress(name, self._done, self._tasks, share))
 
 
-def ink(folder: Folder) -> Reproduction:
+def ink(folder: Folder, engine: Engine) -> Reproduction:
     """Claims, pictures and page, from the records alone."""
     records: dict[str, Table] = {}
     for name in folder.present():
@@ -140,8 +140,7 @@ def ink(folder: Folder) -> Reproduction:
     write_table(verdicts, folder.path / "claims.csv")
     figures = {name: experiment_named(name).figure(table) for name, table in records.items()}
     palette = Palette.of(figures.values())
-    for figure in figures.values():
-        draw(figure, folder.figures, palette)
+    engine.map(partial(draw, folder=folder.figures, palette=palette), list(figures.values()))
     lead, sections = sections_of(records, verdicts, figures)
     report = write_page(folder.path / "report.html", "Robust MDPs without model estimation, reproduced", lead, sections)
     return Reproduction(records, verdicts, report)

@@ -56,6 +56,7 @@ def draw(figure: Figure, folder: Path, palette: Palette) -> list[Path]:
         canvas = Canvas(layout="constrained")
         _paint(canvas, figure, palette)
         canvas.savefig(png, dpi=160, metadata={"Software": None})
+        canvas.set_layout_engine("none")  # the places that were found are good for both, and finding them is slow
         canvas.savefig(svg, metadata={"Date": None, "Creator": None})
     return [png, svg]
 
