@@ -127,8 +127,16 @@ def _label_short_log(axis: Any) -> None:
     low, high = axis.get_view_interval()
     if axis.get_scale() == "log" and 0 < low < high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_major_formatter(lambda value, _: _short(value))
         axis.set_minor_formatter(NullFormatter())
+
+
+def _short(value: float) -> str:
+    """A number for an axis; beyond a few digits as a multiple of a power of ten."""
+    if 1e-3 <= value < 1e5:
+        return f"{value:g}"
+    digits, power = f"{value:.0e}".split("e")
+    return rf"${digits}\times10^{{{int(power)}}}$"
 
 
 def _draw_curve(axes: Any, whole: Curve, ink: Ink) -> None:
