@@ -137,3 +137,15 @@ class _LearnedDual:
             weights = np.broadcast_to(self.ambiguity.weight, (shape.n_states, shape.n_actions))
             eta = eta + slope * shape.pairs(weights)
         return shape.table(eta, math.nan)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A solution that travels takes its own eta along, not the tables of all replications.
+        return _KnownDual, (self(),)
+
+
+@dataclass(frozen=True, eq=False)
+class _KnownDual:
+    eta: FloatArray
+
+    def __call__(self) -> FloatArray:
+        return self.eta
