@@ -31,6 +31,7 @@ bench: $(VENV)/.bench
 
 verify: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
+	$(BIN)/python tests/verify_kills.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

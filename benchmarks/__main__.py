@@ -16,6 +16,7 @@ PARTS = (
     "learning_memory",
     "gymnasium_overhead",
     "learners",
+    "reproduction",
 )
 
 
