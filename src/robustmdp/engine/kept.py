@@ -6,13 +6,12 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustmdp._files import whole
 from robustmdp.engine.base import Engine, Item, Ordered, Result, shown
 
 _PART = ".part-"  # how the name of a file begins that is not whole yet
@@ -95,15 +94,8 @@ class Kept(Ordered):
             return []
 
     def _keep(self, path: Path, result: Any) -> None:
-        """Under another name until it is whole."""
-        part = self.folder / f"{_PART}{uuid.uuid4().hex}{self.suffix}"
-        try:
+        with whole(path, _PART) as part:
             self.save(part, result)
-            _flush(part)
-            os.replace(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
 
     def _report(
         self, result: Any, positions: list[int], items: Sequence[Any], *, fresh: bool
@@ -133,12 +125,6 @@ def _words_of(task: Callable[..., Any]) -> list[Any]:
     if not hasattr(task, "__qualname__"):
         raise TypeError(f"a task must be a function to be kept: got {task!r}")
     return [task.__module__, task.__qualname__]
-
-
-def _flush(path: Path) -> None:
-    """To the disk itself: a rename must not outrun its content."""
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
 
 
 def _closable(results: Iterator[tuple[int, Any]]) -> Generator[tuple[int, Any], None, None]:

@@ -14,6 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from robustmdp import __version__, _checks
+from robustmdp._files import whole
 from robustmdp.experiments import NAMES
 from robustmdp.io.tables import read_table, write_table
 from robustmdp.table import Table
@@ -40,9 +41,8 @@ class Folder:
             _check_version(mark)
         else:
             _refuse_strangers(where)
-            fresh = where / f".{_MARK}.{os.getpid()}"
-            fresh.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
-            os.replace(fresh, mark)
+            with whole(mark) as part:
+                part.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
         with mark.open("rb") as lock:  # the system lets go of it however we end
             _take(lock, where)
             yield cls(where)

@@ -16,7 +16,7 @@ from robustmdp.experiments.folder import Folder
 from robustmdp.experiments.page import sections_of
 from robustmdp.experiments.params import options_of
 from robustmdp.experiments.work import Item
-from robustmdp.io.tables import read_table, write_table
+from robustmdp.io.tables import read_table, write_parquet, write_table
 from robustmdp.report import Palette, draw, write_page
 from robustmdp.table import Table
 
@@ -96,7 +96,7 @@ def reproduce(
 
 
 def _save(path: Path, table: Table) -> None:
-    write_table(table, path)
+    write_parquet(table, path)
 
 
 class _Meter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp._files import whole
 from robustmdp.table import Table
 
 _NOTES = b"robustmdp"
@@ -19,17 +19,9 @@ _NOTES = b"robustmdp"
 def write_table(table: Table, path: str | Path) -> Path:
     """To `.parquet` (notes in the metadata) or `.csv` (17 digits, no notes); the file appears whole or not at all."""
     target = Path(path)
-    writers = {".parquet": _write_parquet, ".csv": _write_csv}
-    _checks.must(target.suffix in writers, f"a table must go to a .parquet or .csv file: got {target.name!r}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        writers[target.suffix](table, fresh)
-        _flush(fresh)
-        os.replace(fresh, target)
-        _flush(target.parent)
-    finally:
-        fresh.unlink(missing_ok=True)
+    _checks.must(target.suffix in _WRITERS, f"a table must go to a .parquet or .csv file: got {target.name!r}")
+    with whole(target) as part:
+        _WRITERS[target.suffix](table, part)
     return target
 
 
@@ -52,21 +44,13 @@ def read_table(path: str | Path) -> Table:
     return Table({name: _column(found.column(name)) for name in found.column_names}, kept)
 
 
-def _flush(path: Path) -> None:
-    """To the disk itself: what is whole must stay so after a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _column(column: Any) -> np.ndarray[Any, Any]:
     values: np.ndarray[Any, Any] = column.to_numpy()
     return values.astype(np.str_) if values.dtype == object else values
 
 
-def _write_parquet(table: Table, path: Path) -> None:
+def write_parquet(table: Table, path: Path) -> None:
+    """Just write; `write_table` is for files that must be whole."""
     import pyarrow as pa
 
     columns = pa.table({name: pa.array(column) for name, column in table.columns.items()})
@@ -87,3 +71,6 @@ def _parquet() -> Any:
     except ImportError:
         raise ImportError("pyarrow must be installed for Parquet files: pip install 'robustmdp[parquet]'") from None
     return parquet
+
+
+_WRITERS = {".parquet": write_parquet, ".csv": _write_csv}

@@ -6,10 +6,7 @@ kept beside the tables, so that a run in one resumes from the file alone.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._files import whole
 from robustmdp.learning import settings
 from robustmdp.models import MDP
 
@@ -117,18 +115,8 @@ def write(run: Run, path: Path, every: int) -> None:
     )
     head.checksum = _checksum(head, tensors)
     data = save(tensors, metadata={"robustmdp": msgspec.json.encode(head).decode()})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with whole(path) as part:
+        part.write_bytes(data)
 
 
 _ARRAYS = ("indptr", "indices", "probabilities", "rewards", "state_ptr", "actions")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from robustmdp._files import whole
 from robustmdp.report.blocks import Section, slug
 from robustmdp.report.colours import Palette
 from robustmdp.report.figure import Figure
@@ -36,16 +35,8 @@ class _Placed(NamedTuple):
 def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """Write the page at once or not at all; equal contents give equal files."""
     text = page_html(title, lead, sections)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    with whole(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
