@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from robustmdp.learning import run_many as run_many
     from robustmdp.learning import schedules as schedules
     from robustmdp.models import MDP as MDP
+    from robustmdp.models import Counts as Counts
+    from robustmdp.models import Estimate as Estimate
     from robustmdp.models import Simulator as Simulator
     from robustmdp.models import Trajectory as Trajectory
+    from robustmdp.models import estimate as estimate
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import PolicyIteration as PolicyIteration
@@ -50,8 +53,16 @@ if TYPE_CHECKING:
     from robustmdp.planning import solve as solve
     from robustmdp.result import Solution as Solution
     from robustmdp.result import Status as Status
+    from robustmdp.tuning import StressTable as StressTable
+    from robustmdp.tuning import Suggestion as Suggestion
+    from robustmdp.tuning import levels_for as levels_for
     from robustmdp.tuning import matching_radius as matching_radius
     from robustmdp.tuning import matching_weight as matching_weight
+    from robustmdp.tuning import radius_from_counts as radius_from_counts
+    from robustmdp.tuning import robustness_curve as robustness_curve
+    from robustmdp.tuning import stress as stress
+    from robustmdp.tuning import suggest as suggest
+    from robustmdp.tuning import worlds as worlds
 
 _ROOMS = {
     "ambiguity": ("Constrained", "Multipliers", "Nominal", "Penalized", "WorstCase", "worst_case"),
@@ -77,11 +88,22 @@ _ROOMS = {
         "run_many",
         "schedules",
     ),
-    "models": ("MDP", "Simulator", "Trajectory"),
+    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate"),
     "operators": ("RobustBellman",),
     "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),
-    "tuning": ("matching_radius", "matching_weight"),
+    "tuning": (
+        "StressTable",
+        "Suggestion",
+        "levels_for",
+        "matching_radius",
+        "matching_weight",
+        "radius_from_counts",
+        "robustness_curve",
+        "stress",
+        "suggest",
+        "worlds",
+    ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

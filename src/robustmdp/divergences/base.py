@@ -53,6 +53,11 @@ class FDivergence(ABC):
         """f'(inf), the edge of the domain of f*."""
 
     @property
+    @abstractmethod
+    def curvature_at_one(self) -> float:
+        """f''(1), which is what all divergences look like near the model; infinite where f has a kink there."""
+
+    @property
     def domain(self) -> tuple[float, float]:
         """The interval on which f* is finite, edges not included."""
         return -math.inf, self.slope_at_infinity
@@ -68,14 +73,13 @@ class FDivergence(ABC):
 
     def f(self, t: npt.ArrayLike) -> FloatArray:
         """f(t), infinite for t < 0."""
+        from robustmdp.divergences.kernels import generators
+
         kind, k, scale = self.kernel
-
-        def one(t: float) -> float:
-            from robustmdp.divergences.kernels import generator
-
-            return scale * generator(kind, k, t) + self.slope_at_one * (t - 1.0) if t >= 0.0 else math.inf
-
-        return _elementwise(one, t)
+        ratios = np.asarray(t, dtype=np.float64)
+        out = np.empty(ratios.size)
+        generators(kind, k, ratios.ravel(), out)
+        return scale * out.reshape(ratios.shape) + self.slope_at_one * (ratios - 1.0)
 
     def conjugate(self, s: npt.ArrayLike) -> FloatArray:
         """f*(s) = sup over t >= 0 of s t - f(t), infinite beyond the domain."""

@@ -19,6 +19,10 @@ class _PowerDivergence(FDivergence):
         return 0.0
 
     @property
+    def curvature_at_one(self) -> float:
+        return self.kernel.scale
+
+    @property
     def value_at_zero(self) -> float:
         _, k, scale = self.kernel
         return scale / k - self.slope_at_one if k > 0.0 else math.inf

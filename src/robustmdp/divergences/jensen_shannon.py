@@ -31,6 +31,10 @@ class JensenShannon(FDivergence):
         return 0.0
 
     @property
+    def curvature_at_one(self) -> float:
+        return 0.5
+
+    @property
     def value_at_zero(self) -> float:
         return math.log(2.0)
 

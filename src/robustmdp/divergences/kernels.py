@@ -125,6 +125,13 @@ def generator(kind, k, t):
 
 
 @kernel
+def generators(kind, k, t, out):
+    """out = f(t), element by element; infinite for t < 0."""
+    for i in range(len(t)):
+        out[i] = generator(kind, k, t[i]) if t[i] >= 0.0 else math.inf
+
+
+@kernel
 def _growth(h, log_t):
     """(t^h - 1)/h, which tends to log t as h tends to 0."""
     if h == 0.0:

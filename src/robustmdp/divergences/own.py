@@ -65,6 +65,13 @@ class Divergence(FDivergence):
         return self._slope_at_one
 
     @property
+    def curvature_at_one(self) -> float:
+        """1/f*''(f'(1)), by differences of f*'."""
+        reach = 1e-5 * max(1.0, abs(self._slope_at_one))
+        below, above = (_call(self._derivative, self._slope_at_one + side * reach) for side in (-1.0, 1.0))
+        return 2.0 * reach / (above - below) if above > below else math.inf
+
+    @property
     def slope_at_infinity(self) -> float:
         return self._edge
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,10 @@ class TotalVariation(FDivergence):
     @property
     def slope_at_one(self) -> float:
         return 0.0
+
+    @property
+    def curvature_at_one(self) -> float:
+        return math.inf
 
     @property
     def value_at_zero(self) -> float:

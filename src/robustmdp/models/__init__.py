@@ -1,5 +1,8 @@
 """The world as data, as code or as a log; knows no worst case."""
 
+from robustmdp.models.counts import Counts as Counts
+from robustmdp.models.counts import Estimate as Estimate
+from robustmdp.models.counts import estimate as estimate
 from robustmdp.models.mdp import MDP as MDP
 from robustmdp.models.simulator import Simulator as Simulator
 from robustmdp.models.trajectory import Trajectory as Trajectory

@@ -31,8 +31,8 @@ def _items(table: Any) -> Any:
     return table.items() if hasattr(table, "items") else enumerate(table)
 
 
-def made(identifier: str) -> Any:
-    """The environment of an id."""
+def made(identifier: str, **parameters: Any) -> Any:
+    """The environment of an id, with parameters of its own."""
     try:
         import gymnasium
     except ImportError:
@@ -40,8 +40,8 @@ def made(identifier: str) -> Any:
             "Gymnasium must be installed to read its environments: pip install 'robustmdp[gymnasium]'"
         ) from None
     try:
-        return gymnasium.make(identifier)
-    except gymnasium.error.Error as problem:
+        return gymnasium.make(identifier, **parameters)
+    except (gymnasium.error.Error, TypeError) as problem:
         raise ValueError(f"Gymnasium must know the environment: {problem}") from None
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity._exponential import LANE
-from robustmdp.ambiguity._rows import remembers_outcomes
+from robustmdp.ambiguity._rows import is_closed, remembers_outcomes
 from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import kernels, threads
@@ -185,6 +185,11 @@ class RobustBellman:
             mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan)
         )
 
+    def worst_rows(self, v: npt.ArrayLike) -> FloatArray:
+        """The probabilities of `worst_case`, one for each transition of the model, (nnz,), zeros included."""
+        self._set_outcome(v)
+        return self._respond(_NO_PAIRS, self.mdp.indptr, self.mdp.nnz)[0]
+
     # what solvers call
 
     def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:
@@ -269,6 +274,15 @@ class RobustBellman:
     def best_pairs(self) -> IntArray:
         """The pairs chosen by the last sweep, (S,)."""
         return self._best
+
+    @property
+    def closed(self) -> bool:
+        """Are inner problems solved to rounding? Then certified bounds cost no more than a sweep."""
+        return bool(is_closed(self._spec))
+
+    def inherit(self, other: RobustBellman) -> None:
+        """Begin the inner problems where those of another level of the same divergence ended."""
+        self._memory[:], self._level = other._memory, other._level
 
     # internals
 

@@ -14,7 +14,7 @@ from robustmdp.ambiguity import Penalized
 from robustmdp.divergences import KL, ChiSquare
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.run import Progress
+from robustmdp.planning.run import FloatArray, Progress
 
 _HALVINGS = 60
 
@@ -65,8 +65,10 @@ class DualAscent:
         """All steps are taken."""
         return True
 
-    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
-        """One outer step after the other, from Q = the top of the value range."""
+    def iterate(
+        self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
+    ) -> Iterator[Progress]:
+        """One outer step after the other, from Q = the top of the value range if no start is given."""
         del tol
         mdp, ambiguity = bellman.mdp, bellman.ambiguity
         supported = isinstance(ambiguity, Penalized) and isinstance(ambiguity.divergence, ChiSquare | KL)
@@ -83,7 +85,7 @@ class DualAscent:
         eta, q = np.zeros(mdp.n_pairs), np.empty(mdp.n_pairs)
         world = (mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.rewards_on_successors)
         settings = (self.inner_steps, self.step or math.nan, isinstance(ambiguity.divergence, KL), self.warm_start)
-        v = np.append(np.full(mdp.n_states, high), 0.0)
+        v = np.append(np.full(mdp.n_states, high) if start is None else start, 0.0)
         while True:
             ascend(world, settings, mdp.discount, weight, low, high, v, eta, q)
             bellman.rows += mdp.n_pairs

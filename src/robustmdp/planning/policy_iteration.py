@@ -56,11 +56,13 @@ class PolicyIteration:
         """The tolerance may end it."""
         return False
 
-    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
+    def iterate(
+        self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
+    ) -> Iterator[Progress]:
         """Yield the sweep at each new iterate."""
-        work = _Work(bellman, policy, tol)
-        progress = work.sweep(work.start())
-        for _ in range(_OPENING):
+        work = Work(bellman, policy, tol)
+        progress = work.sweep(work.start() if start is None else start)
+        for _ in range(_OPENING if start is None else 0):
             yield progress
             progress = work.sweep(progress.centred())
         best, failures, wait, idle, patience = progress, 0, 0, 0, _PATIENCE
@@ -82,7 +84,7 @@ class PolicyIteration:
             idle = 0 if progress.error_bound < best.error_bound else idle + 1
             best = min(best, progress, key=_bound)
 
-    def _after_failure(self, work: _Work, before: Progress, after: Progress, failures: int) -> Progress:
+    def _after_failure(self, work: Work, before: Progress, after: Progress, failures: int) -> Progress:
         """A few sweeps the first time; then the nominal solution as a better start; then nested steps."""
         base = min(before, after, key=_bound)
         if failures == 1:
@@ -91,7 +93,7 @@ class PolicyIteration:
             base = min(base, work.sweep(self._nominal(work)), key=_bound)
         return work.nested(base)
 
-    def _nominal(self, work: _Work) -> FloatArray:
+    def _nominal(self, work: Work) -> FloatArray:
         """The nominal solution, roughly: robust steps from there need less work than from nothing."""
         nominal = RobustBellman(work.bellman.mdp, Nominal(), threads=work.bellman.threads)
         for progress in self.iterate(nominal, work.policy, max(work.tol, _NOMINAL_ACCURACY)):
@@ -111,7 +113,7 @@ def _bound(progress: Progress) -> float:
 
 
 @dataclass
-class _Work:
+class Work:
     """The moves of policy iteration on one problem."""
 
     bellman: RobustBellman
@@ -146,10 +148,14 @@ class _Work:
         return self.policy if self.policy is not None else rows_of_pairs(self.bellman.mdp, self.bellman.best_pairs())
 
     def joint(self, progress: Progress) -> Progress:
+        """The sweep at the joint step's values."""
+        return self.sweep(self.joint_values(progress))
+
+    def joint_values(self, progress: Progress) -> FloatArray:
         """Fix the greedy policy and nature's answer to it at v, solve that chain."""
         chain = self.bellman.chain(self._policy_of(progress), progress.v)
         accuracy = max(_JOINT_ACCURACY * progress.error_bound, self._floor(progress))
-        return self.sweep(self.linear.solve(chain, progress.centred(), accuracy))
+        return self.linear.solve(chain, progress.centred(), accuracy)
 
     def nested(self, progress: Progress) -> Progress:
         """Solve for nature's best answer to the greedy policy, closely enough for it to improve, then look ahead.

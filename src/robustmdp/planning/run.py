@@ -80,7 +80,10 @@ class Solver(Protocol):
     def fixed_steps(self) -> bool:
         """Are all steps taken, whatever they reach?"""
 
-    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]: ...
+    def iterate(
+        self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
+    ) -> Iterator[Progress]:
+        """From `start`, (S,), where it is given."""
 
     def reached(self, progress: Progress, target: float) -> bool: ...
 
@@ -92,20 +95,31 @@ def run(
     tol: float,
     policy: PolicyRows | None = None,
     callback: Callback | None = None,
+    start: npt.ArrayLike | None = None,
 ) -> Solution:
     """Step until the certified bound is within tol * max(1, max|value|), the steps run out, or somebody stops it."""
     _checks.must(tol > 0 and math.isfinite(tol), f"tol must be a positive number: got {tol!r}")
     trace: list[Step] = []
-    progress, code = _loop(solver, bellman, policy, tol, callback, trace)
+    iterates = solver.iterate(bellman, policy, tol, _start(start, bellman.mdp))
+    progress, code = _loop(solver, iterates, bellman, tol, callback, trace)
     # The sweep, not the iterate: an interrupted sweep may have written over the latter.
     base = progress.swept.copy() if progress else np.zeros(bellman.mdp.n_states)
     return certify(bellman, base, policy, code, tol, trace)
 
 
+def _start(given: npt.ArrayLike | None, mdp: MDP) -> FloatArray | None:
+    if given is None:
+        return None
+    start = np.array(given, dtype=np.float64)
+    _checks.must(start.shape == (mdp.n_states,), f"start must have shape ({mdp.n_states},): got {start.shape}")
+    _checks.must(bool(np.isfinite(start).all()), "start must be finite everywhere")
+    return start
+
+
 def _loop(
     solver: Solver,
+    iterates: Iterator[Progress],
     bellman: RobustBellman,
-    policy: PolicyRows | None,
     tol: float,
     callback: Callback | None,
     trace: list[Step],
@@ -113,7 +127,7 @@ def _loop(
     progress: Progress | None = None
     stall = _Stall()
     try:
-        for proposal in solver.iterate(bellman, policy, tol):
+        for proposal in iterates:
             if not math.isfinite(proposal.residual):
                 return progress, "diverged"
             progress = proposal

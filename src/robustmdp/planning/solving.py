@@ -24,6 +24,7 @@ def solve(
     tol: float = 1e-8,
     threads: int | None = None,
     callback: Callback | None = None,
+    start: npt.ArrayLike | None = None,
 ) -> Solution:
     """The policy with the best worst case, v* = T v* (Proposition 3.1), with certified bounds.
 
@@ -39,6 +40,8 @@ def solve(
         Cores to use: this argument, or the environment variable ROBUSTMDP_THREADS, or all.
     callback : callable, optional
         Called after each step with (step, residual, error_bound, rows); returning True stops the run.
+    start : (S,) values to start from, optional
+        The nearer to the answer, the fewer steps; such as `value` of a problem nearby. The bounds hold for any start.
 
     >>> from robustmdp import KL, Penalized, problems
     >>> answer = solve(problems.chain(), Penalized(KL(), 1.0))
@@ -46,7 +49,7 @@ def solve(
     ('converged', True)
     """
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
-    return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback)
+    return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
 
 def evaluate(
@@ -57,6 +60,7 @@ def evaluate(
     tol: float = 1e-8,
     threads: int | None = None,
     callback: Callback | None = None,
+    start: npt.ArrayLike | None = None,
 ) -> Solution:
     """The worst case of a given policy, v = T^pi v (Proposition 3.1), with certified bounds.
 
@@ -65,6 +69,7 @@ def evaluate(
     mdp : MDP
     policy : (S,) actions or (S, A) probabilities
     ambiguity : Nominal, Penalized or Constrained
+    start : (S,) values to start from, optional
 
     >>> from robustmdp import Nominal, problems
     >>> evaluate(problems.two_state(0.5, 0.9), [0, 0], Nominal()).value.round(6)  # 1/(1 - 0.45)
@@ -72,6 +77,6 @@ def evaluate(
     """
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
-    solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback)
+    solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)
     given = np.array(policy)
     return replace(solution, policy=given.astype(np.int64) if given.ndim == 1 else given.astype(np.float64))

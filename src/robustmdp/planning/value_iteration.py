@@ -10,7 +10,7 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.run import Progress
+from robustmdp.planning.run import FloatArray, Progress
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,13 @@ class ValueIteration:
         """The tolerance may end it."""
         return False
 
-    def iterate(self, bellman: RobustBellman, policy: PolicyRows | None, tol: float) -> Iterator[Progress]:
+    def iterate(
+        self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
+    ) -> Iterator[Progress]:
         """Sweep for ever."""
         del tol
         mdp = bellman.mdp
-        v = np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range))
+        v = np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range)) if start is None else start
         swept, best = np.empty_like(v), np.empty(mdp.n_states, dtype=np.int64)
         while True:
             if policy is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.planning import solve
+from robustmdp.tuning.start import distribution
 
 _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
@@ -61,7 +61,7 @@ class _Search:
             isinstance(given.level, float), f"{given.level_name} must be one number to have a match: got an array"
         )
         self.mdp, self.divergence, self.threads = mdp, given.divergence, threads
-        self.start = _distribution(mdp, initial)
+        self.start = distribution(mdp, initial)
         self.wanted, error = self._value(given)
         # Two values closer than their certified errors are the same value.
         self.same = 4.0 * error
@@ -123,19 +123,3 @@ class _Search:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if self._excess(form, middle) > self.same else (low, middle)
         return high
-
-
-def _distribution(mdp: MDP, initial: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """A state or (S,) probabilities as (S,) probabilities."""
-    array = np.asarray(initial)
-    if array.ndim == 0:
-        state = int(array)
-        _checks.must(0 <= state < mdp.n_states, f"initial must be a state in 0..{mdp.n_states - 1}: got {state}")
-        return np.eye(1, mdp.n_states, state).ravel()
-    start = array.astype(np.float64)
-    _checks.must(
-        start.shape == (mdp.n_states,), f"initial must be a state or have shape ({mdp.n_states},): got {start.shape}"
-    )
-    _checks.must(bool(np.all(start >= 0)), "initial must be at least 0 everywhere")
-    _checks.must(abs(start.sum() - 1) <= _checks.SUM_TOLERANCE, f"initial must sum to 1: got {start.sum():.9g}")
-    return start

@@ -1,0 +1,253 @@
+"""How often each transition was seen, and the model that such counts suggest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks, _display
+from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.trajectory import Trajectory, Transitions
+
+SMOOTHING = {"none": 0.0, "half": 0.5, "laplace": 1.0}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """Rows of counts, one per (state, action) pair that was seen or is known, sorted by state, then action.
+
+    A listed successor may have a count of zero: then it is known to be possible, but was never seen.
+
+    Attributes
+    ----------
+    state, action : (n_pairs,)
+    indptr : (n_pairs + 1,) row starts
+    next_state, ended : (nnz,) the successor, and whether the episode ended there
+    count : (nnz,) how often
+    reward : (nnz,) the mean reward; where nothing was seen, the known model's
+
+    >>> log = Trajectory([0, 0, 0, 1], [0, 0, 0, 0], [1.0, 1.0, 0.0, 0.0], [0, 0, 1, 1])
+    >>> counts = Counts.of(log)
+    >>> counts.total.tolist(), counts.probabilities("half").tolist()[:2]
+    ([3.0, 1.0], [0.625, 0.375])
+    """
+
+    state: IntArray
+    action: IntArray
+    indptr: IntArray
+    next_state: IntArray
+    ended: npt.NDArray[np.bool_]
+    count: FloatArray
+    reward: FloatArray
+    n_states: int
+    n_actions: int
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, log: Trajectory) -> Counts:
+        """One pass over a log; memory for the different transitions alone."""
+        tally = _Tally(log.n_states, log.n_actions)
+        for piece in log.chunks():
+            tally.add(piece)
+        return replace(tally.counts(), state_names=log.state_names, action_names=log.action_names)
+
+    @property
+    def total(self) -> FloatArray:
+        """How often each pair was seen, (n_pairs,)."""
+        return np.add.reduceat(self.count, self.indptr[:-1])
+
+    @property
+    def visits(self) -> FloatArray:
+        """The same as an (S, A) table, zero where a pair is not listed."""
+        return self.table(self.total, 0.0)
+
+    @property
+    def unseen(self) -> IntArray:
+        """The (state, action) of each pair that was never seen, listed or not, (n, 2)."""
+        return np.argwhere(self.visits == 0)
+
+    def table(self, pair_values: npt.ArrayLike, fill: float) -> FloatArray:
+        """Values of the listed pairs as an (S, A) array."""
+        out = np.full((self.n_states, self.n_actions), fill)
+        out[self.state, self.action] = pair_values
+        return out
+
+    def with_successors(self, known: MDP) -> Counts:
+        """The same counts, with every transition of a model listed as possible."""
+        _checks.must(
+            (known.n_states, known.n_actions) == (self.n_states, self.n_actions),
+            f"the known model must have as many states and actions as the log ({self.n_states}, {self.n_actions}): "
+            f"got ({known.n_states}, {known.n_actions})",
+        )
+        lengths = np.diff(known.indptr)
+        rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
+        ends = known.indices == known.n_states
+        states = np.repeat(known.states, lengths)
+        tally = _Tally(self.n_states, self.n_actions)
+        tally.merge(*self._entries())
+        # An ending keeps no successor in a model: it is listed at its own state, unless the log saw another place.
+        key = tally.key(states, np.repeat(known.actions, lengths), np.where(ends, states, known.indices), ends)
+        fresh = ~np.isin(key, tally.keys) & ~(ends & np.isin(key // tally.width, tally.rows_that_end()))
+        tally.merge(key[fresh], np.zeros(int(fresh.sum())), rewards[fresh])
+        return replace(tally.counts(), state_names=self.state_names, action_names=self.action_names)
+
+    def probabilities(self, smoothing: str = "half") -> FloatArray:
+        """(n_i + c)/(n + c k) over the k listed successors of each pair, (nnz,), with c = 0, 1/2 or 1.
+
+        NaN where a pair was never seen and nothing is added.
+        """
+        if smoothing not in SMOOTHING:
+            _checks.nearest("smoothing", smoothing, SMOOTHING)
+        added = SMOOTHING[smoothing]
+        lengths = np.diff(self.indptr)
+        weights = self.total + added * lengths
+        with np.errstate(invalid="ignore"):
+            return (self.count + added) / np.repeat(weights, lengths)
+
+    def model(self, discount: float, smoothing: str = "half") -> MDP:
+        """The model with these probabilities and the mean rewards.
+
+        Pairs of which nothing is known are unavailable. A state without any is taken to stay where it is and to earn
+        the least reward that was seen.
+        """
+        return self._model(self.probabilities(smoothing), discount)
+
+    def draw(self, discount: float, rng: np.random.Generator) -> MDP:
+        """A model that the counts leave possible: each row from Jeffreys' posterior, Dirichlet(n_i + 1/2)."""
+        mass = np.maximum(rng.standard_gamma(self.count + 0.5), np.finfo(float).tiny)
+        totals = np.add.reduceat(mass, self.indptr[:-1])
+        return self._model(mass / np.repeat(totals, np.diff(self.indptr)), discount)
+
+    def _model(self, probability: FloatArray, discount: float) -> MDP:
+        lengths = np.diff(self.indptr)
+        known = ~np.isnan(probability)
+        state, action = np.repeat(self.state, lengths)[known], np.repeat(self.action, lengths)[known]
+        idle = np.setdiff1d(np.arange(self.n_states), state)
+        none = np.zeros(len(idle), np.int64)
+        return MDP.from_rows(
+            np.concatenate([state, idle]),
+            np.concatenate([action, none]),
+            np.concatenate([self.next_state[known], idle]),
+            np.concatenate([probability[known], none + 1.0]),
+            np.concatenate([self.reward[known], none + self.reward.min()]),
+            discount,
+            terminated=np.concatenate([self.ended[known], none.astype(bool)]),
+            n_states=self.n_states,
+            state_names=self.state_names,
+            action_names=self.action_names[: int(action.max()) + 1] if self.action_names else None,
+        )
+
+    def _entries(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        tally = _Tally(self.n_states, self.n_actions)
+        lengths = np.diff(self.indptr)
+        state, action = np.repeat(self.state, lengths), np.repeat(self.action, lengths)
+        return tally.key(state, action, self.next_state, self.ended), self.count, self.reward
+
+    def _fields(self) -> _display.Fields:
+        return [
+            ("transitions", f"{self.count.sum():,.0f}, {len(self.count):,} different"),
+            ("pairs", f"{len(self.state):,} of {self.n_states:,} x {self.n_actions:,}"),
+            ("never seen", f"{len(self.unseen):,} pairs"),
+        ]
+
+    def __repr__(self) -> str:
+        return _display.as_text("Counts", self._fields())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html("Counts", self._fields())
+
+
+class Estimate(NamedTuple):
+    """A model from a log, the counts behind it, and the (state, action) pairs that it says nothing about, (n, 2)."""
+
+    model: MDP
+    counts: Counts
+    unseen: IntArray
+
+
+def estimate(
+    log: Trajectory, discount: float | None = None, *, smoothing: str = "half", known: MDP | None = None
+) -> Estimate:
+    """Count the transitions of a log and make a model of them.
+
+    Parameters
+    ----------
+    log : Trajectory
+    discount : that of the log by default
+    smoothing : "none", n_i/n; "half", (n_i + 1/2)/(n + k/2), around which `radius_from_counts` has its radii;
+        "laplace", (n_i + 1)/(n + k). The k successors are those that were seen or that `known` lists.
+    known : a model whose transitions are listed as possible, optional
+
+    >>> log = Trajectory([0, 0, 0, 1], [0, 0, 0, 0], [1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1], n_actions=2)
+    >>> found = estimate(log, 0.9, smoothing="laplace")
+    >>> found.model.probabilities.tolist(), found.unseen.tolist()
+    ([0.6, 0.4, 1.0], [[0, 1], [1, 1]])
+    """
+    if not isinstance(log, Trajectory):
+        raise TypeError(f"log must be a Trajectory, such as rm.read_log(path): got {type(log).__name__}")
+    chosen = log.discount if discount is None else discount
+    _checks.must(chosen is not None, "discount must be given: the log has none")
+    counts = Counts.of(log) if known is None else Counts.of(log).with_successors(known)
+    return Estimate(counts.model(_checks.discount(chosen), smoothing), counts, counts.unseen)
+
+
+class _Tally:
+    """Sorted keys (pair, successor, end flag) with counts and mean rewards."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self.n_states, self.n_actions = n_states, n_actions
+        self.width = 2 * n_states
+        self.keys: IntArray = np.empty(0, np.int64)
+        self._counts: FloatArray = np.empty(0)
+        self._rewards: FloatArray = np.empty(0)
+
+    def key(self, state: Any, action: Any, next_state: Any, ended: Any) -> IntArray:
+        """One number per transition."""
+        pair = np.asarray(state, np.int64) * self.n_actions + action
+        key: IntArray = pair * self.width + np.asarray(ended, np.int64) * self.n_states + next_state
+        return key
+
+    def rows_that_end(self) -> IntArray:
+        """The pairs that have an ending."""
+        return np.unique(self.keys[self.keys % self.width >= self.n_states] // self.width)
+
+    def add(self, piece: Transitions) -> None:
+        """One of each."""
+        key = self.key(piece.state, piece.action, piece.next_state, piece.terminated)
+        self.merge(key, np.ones(len(key)), piece.reward)
+
+    def merge(self, key: IntArray, counts: FloatArray, rewards: FloatArray) -> None:
+        """Counts add up, rewards take their mean; the mean of none is kept as it came."""
+        keys, place = np.unique(np.concatenate([self.keys, key]), return_inverse=True)
+        every = np.concatenate([self._counts, counts])
+        means = np.concatenate([self._rewards, rewards])
+        total = np.bincount(place, every, len(keys)).astype(np.float64)
+        order = np.argsort(place, kind="stable")
+        starts = np.searchsorted(place[order], np.arange(len(keys)))
+        low, high = (bound.reduceat(means[order], starts) for bound in (np.minimum, np.maximum))
+        # Equal rewards stay equal to the bit, or a reward by pair would seem to depend on the successor.
+        differing = (low != high) & (total > 0)
+        sums = np.bincount(place, every * means, len(keys))
+        self._rewards = np.divide(sums, total, out=low.copy(), where=differing)
+        self.keys, self._counts = keys, total
+
+    def counts(self) -> Counts:
+        """The rows so far."""
+        row, outcome = np.divmod(self.keys, self.width)
+        pairs, starts = np.unique(row, return_index=True)
+        ended = outcome >= self.n_states
+        return Counts(
+            state=pairs // self.n_actions,
+            action=pairs % self.n_actions,
+            indptr=np.append(starts, len(row)),
+            next_state=np.where(ended, outcome - self.n_states, outcome),
+            ended=ended,
+            count=self._counts,
+            reward=self._rewards,
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+        )

@@ -1,0 +1,229 @@
+"""A level, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks, _display
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.divergences import KL, FDivergence
+from robustmdp.models import MDP, Counts
+from robustmdp.planning.continuation import solve_along
+from robustmdp.result import Solution
+from robustmdp.table import Table
+from robustmdp.tuning.confidence import radius_from_counts
+from robustmdp.tuning.curve import levels_for, robustness_curve
+from robustmdp.tuning.trials import stress, worst_tenth
+from robustmdp.tuning.worlds import Models, Plausible
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+_RADII = 16
+_ENOUGH = 0.95  # of the best gain: beyond, robustness is paid for and hardly bought
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Suggestion:
+    """What to solve with, and why.
+
+    Attributes
+    ----------
+    ambiguity : what to pass to `solve`; `Nominal()` where robustness does not pay
+    solution : the model solved with it
+    reasons : sentences
+    candidates : Table of the levels that were tried: "level" (or "share" of the radii), "mean" and "worst_tenth" over
+        the worlds that chose, "judged_mean" and "judged_worst_tenth" over those that did not, "chosen"; the knee's
+        curve where there are no worlds
+    radii : (S, A) at the confidence asked for, where there were counts
+    """
+
+    ambiguity: Ambiguity
+    solution: Solution
+    reasons: tuple[str, ...]
+    candidates: Table
+    radii: FloatArray | None = None
+
+    @property
+    def pays(self) -> bool:
+        """Is it better in the worst tenth than trusting the model, and at most as much worse on average as allowed?
+
+        Judged by worlds that had no part in the choice; without worlds there is nothing to judge by: False.
+        """
+        return bool(self.candidates.notes.get("pays", False))
+
+    def _fields(self) -> _display.Fields:
+        return [("level", str(self.ambiguity)), *(("because", reason) for reason in self.reasons)]
+
+    def __repr__(self) -> str:
+        return _display.as_text("Suggestion", self._fields())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html("Suggestion", self._fields())
+
+
+def suggest(
+    mdp: MDP,
+    divergence: FDivergence | None = None,
+    *,
+    counts: Counts | None = None,
+    confidence: float = 0.95,
+    held_out: Sequence[MDP] | Models | None = None,
+    initial: npt.ArrayLike | None = None,
+    loss: float = 0.05,
+    draws: int = 200,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Suggestion:
+    """The smallest level that does about as well as any in the worst tenth of worlds, at a bearable average loss.
+
+    The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. Every other
+    world chooses the level; the rest, which had no part in it, judge. Without either, the knee of the robustness curve
+    is taken: then the level says how much robustness is cheap here, not how far the truth is.
+
+    Parameters
+    ----------
+    mdp : the model; with counts, `counts.model(discount)`
+    divergence : KL() by default
+    counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`
+    held_out : models that were not used for `mdp`
+    initial : a state, or (S,) probabilities of the first state; all states alike by default
+    loss : the average loss against trusting the model that is bearable, relative to its mean
+    draws : how many models are drawn from the counts
+    progress : called with (values so far, values in all)
+
+    >>> from robustmdp import problems
+    >>> others = [problems.machine_replacement(repair_success=p) for p in (0.4, 0.5, 0.6, 0.7, 0.8)]
+    >>> advice = suggest(problems.machine_replacement(), held_out=others, initial=0)
+    >>> advice.reasons[0]
+    'Tried in 5 worlds (held out): every other one chose the level, the rest judged it.'
+    """
+    chosen = KL() if divergence is None else divergence
+    _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
+    _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
+    if counts is None and held_out is None:
+        return _at_the_knee(mdp, chosen, initial, threads, progress)
+    trial = _Trial(mdp, initial, loss, threads, progress)
+    if counts is not None:
+        radii = np.asarray(radius_from_counts(counts, chosen, confidence, seed=seed))[:, : mdp.n_actions]
+        trial.run("share", _SHARES, lambda share: _scaled(chosen, radii, share), Plausible(counts, draws, seed))
+        first = (
+            f"The radii at confidence {confidence:g} are for each pair by itself; nature rarely uses all of them at "
+            f"once, so shares of them were tried in {draws} models drawn from what the counts leave possible: every "
+            "other one chose the share, the rest judged it."
+        )
+        return trial.suggestion(first, radii)
+    assert held_out is not None
+    worlds = held_out if isinstance(held_out, Models) else Models(list(held_out))
+    levels = (0.0, *levels_for(mdp, chosen, count=_RADII, form=Constrained).tolist())
+    trial.run("level", levels, lambda radius: _scaled(chosen, np.asarray(radius), 1.0), worlds)
+    first = f"Tried in {worlds.size} worlds ({worlds.name}): every other one chose the level, the rest judged it."
+    return trial.suggestion(first, None)
+
+
+def _scaled(divergence: FDivergence, radii: FloatArray, share: float) -> Ambiguity:
+    """Nominal at share 0, also where a radius is infinite."""
+    if share == 0.0 or not np.any(radii > 0):
+        return Nominal()
+    return Constrained(divergence, share * radii)
+
+
+class _Trial:
+    """Candidates against worlds."""
+
+    def __init__(
+        self, mdp: MDP, initial: npt.ArrayLike | None, loss: float, threads: int | None, progress: Progress | None
+    ) -> None:
+        self.mdp, self.initial, self.loss, self.threads, self.progress = mdp, initial, loss, threads, progress
+
+    def run(self, unit: str, levels: Sequence[float], at: Callable[[float], Ambiguity], worlds: Any) -> None:
+        """Solve every candidate, try each in every world, choose by every other world."""
+        family = [(float(np.log(level)) if level > 0 else -1e3, at(level)) for level in levels]
+        self.ambiguities = [ambiguity for _, ambiguity in family]
+        self.solutions = list(solve_along(self.mdp, family, tol=1e-6, threads=self.threads))
+        policies = {f"{place}": solution for place, solution in enumerate(self.solutions)}
+        table = stress(
+            self.mdp, policies, worlds, initial=self.initial, threads=self.threads, progress=self.progress
+        ).outcomes
+        values = np.stack([table.where(policy=name)["value"] for name in policies])
+        choosing, judging = (values[:, ::2], values[:, 1::2]) if values.shape[1] > 1 else (values, values)
+        self.means, self.tails = choosing.mean(axis=1), np.array([worst_tenth(row) for row in choosing])
+        self.place = self._chosen()
+        judged_means, judged_tails = judging.mean(axis=1), np.array([worst_tenth(row) for row in judging])
+        self.judged = (judged_means[[0, self.place]], judged_tails[[0, self.place]])
+        self.table = Table.of(
+            **{unit: np.array(levels)},
+            mean=self.means,
+            worst_tenth=self.tails,
+            judged_mean=judged_means,
+            judged_worst_tenth=judged_tails,
+            chosen=np.arange(len(levels)) == self.place,
+        ).with_notes(pays=self._pays(), unit=unit)
+
+    def _chosen(self) -> int:
+        """The least robust bearable candidate with nearly the largest gain in the worst tenth."""
+        bearable = self._lost(self.means) <= self.loss
+        gain = np.where(bearable, self.tails - self.tails[0], -np.inf)
+        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > 0 else 0
+
+    def _lost(self, means: FloatArray) -> FloatArray:
+        lost: FloatArray = (means[0] - means) / max(abs(float(means[0])), 1e-300)
+        return lost
+
+    def _pays(self) -> bool:
+        means, tails = self.judged
+        return bool(self.place > 0 and tails[1] > tails[0] and self._lost(means)[1] <= self.loss)
+
+    def suggestion(self, first: str, radii: FloatArray | None) -> Suggestion:
+        """With its reasons in words and numbers."""
+        means, tails = self.judged
+        level = self.table[self.table.notes["unit"]][self.place]
+        unit = "share" if self.table.notes["unit"] == "share" else "radius"
+        if self.place == 0:
+            best = "No level was better than trusting the model in the worst tenth at a bearable average loss."
+            reasons = (first, best, f"Trusting the model: mean {means[0]:.4g}, worst tenth {tails[0]:.4g}.")
+        else:
+            verdict = "better" if tails[1] > tails[0] else "not better"
+            reasons = (
+                first,
+                f"The {unit} {level:.3g} is the smallest with nearly the largest gain in the worst tenth.",
+                f"Judged by the other worlds: in the worst tenth it is {verdict} than trusting the model "
+                f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
+                f"{_lost_in_words(float(self._lost(means)[1]))} ({means[1]:.4g} against {means[0]:.4g}).",
+            )
+        return Suggestion(self.ambiguities[self.place], self.solutions[self.place], reasons, self.table, radii)
+
+
+def _lost_in_words(lost: float) -> str:
+    return f"loses {100 * lost:.2g} %" if lost > 0 else f"gains {-100 * lost:.2g} %"
+
+
+def _at_the_knee(
+    mdp: MDP,
+    divergence: FDivergence,
+    initial: npt.ArrayLike | None,
+    threads: int | None,
+    progress: Progress | None,
+) -> Suggestion:
+    curve = robustness_curve(mdp, divergence, initial=initial, threads=threads, progress=progress)
+    if curve.notes["interrupted"]:
+        raise KeyboardInterrupt
+    at = curve.notes["knee"]
+    weight = float(curve["weight"][at])
+    bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+    ambiguity: Ambiguity = Penalized(divergence, weight) if bought > 0 else Nominal()
+    reasons = (
+        "There are neither counts nor held-out worlds, so nothing says how far the truth is: this is the knee of the "
+        "robustness curve, where robustness has bought most for its price.",
+        f"At weight {weight:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
+        f"model; if the model is right, that costs {paid:.4g}.",
+    )
+    (solution,) = solve_along(mdp, [(0.0, ambiguity)], tol=1e-6, threads=threads)
+    return Suggestion(ambiguity, solution, reasons, curve)

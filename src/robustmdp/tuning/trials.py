@@ -1,0 +1,171 @@
+"""How policies do when the world is another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.models import MDP
+from robustmdp.planning import evaluate, solve
+from robustmdp.result import Solution
+from robustmdp.table import Table
+from robustmdp.tuning.start import distribution
+from robustmdp.tuning.worlds import Family, Models, World
+
+FloatArray = npt.NDArray[np.float64]
+Policy = npt.ArrayLike | Solution | Ambiguity
+Progress = Callable[[int, int], None]
+
+_TAIL = 0.1  # the worst tenth of worlds
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StressTable(Table):
+    """A row per policy and family of worlds; `outcomes` has every single value.
+
+    `outcomes` is a table of "policy", "family", "world", "value" and "best" (is no policy better there?).
+    """
+
+    outcomes: Table = field(default_factory=lambda: Table({}))
+
+
+def stress(
+    mdp: MDP,
+    policies: Mapping[str, Policy],
+    perturbed_worlds: Any,
+    *,
+    initial: npt.ArrayLike | None = None,
+    tol: float = 1e-6,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> StressTable:
+    """Each policy's value in each world: mean, worst, quantiles, and which policy wins where.
+
+    Parameters
+    ----------
+    mdp : the model that worlds are perturbations of
+    policies : names with (S,) actions, (S, A) probabilities, solutions, or ambiguities to solve the model with
+    perturbed_worlds : MDPs and families (`RandomKernels`, `Adversary`, `Models`, `Plausible`, `environments`), one or
+        a list of them, or a mapping from names to MDPs or lists of MDPs
+    initial : a state, or (S,) probabilities of the first state; all states alike by default
+    progress : called with (values so far, values in all)
+
+    Returns
+    -------
+    StressTable with columns "policy", "family", "worlds" (how many), "mean", "worst", "worst_tenth" (the mean over the
+    worst tenth of worlds), "q10", "median", "q90", "wins" (worlds in which no other policy is better).
+
+    >>> from robustmdp import KL, Constrained, Nominal, problems
+    >>> machine, doubt = problems.machine_replacement(), Constrained(KL(), 0.2)
+    >>> table = stress(machine, {"trusting": Nominal(), "robust": doubt}, [Models([machine], "the model")], initial=0)
+    >>> table["policy"].tolist(), table["mean"].round(2).tolist(), table["wins"].tolist()
+    (['trusting', 'robust'], [-19.28, -23.23], [1, 0])
+    """
+    start = distribution(mdp, initial)
+    families = families_of(perturbed_worlds)
+    chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
+    total = len(chosen) * sum(family.size for family in families)
+    rows: list[tuple[str, str, str, float]] = []
+    for family in families:
+        for name, policy, (label, world) in _trials(mdp, family, chosen):
+            value = evaluate(world, policy, Nominal(), tol=tol, threads=threads).value
+            rows.append((name, family.name, label, float(start @ value)))
+            if progress is not None:
+                progress(len(rows), total)
+    outcomes = _outcomes(rows, tol)
+    return StressTable(summary(outcomes, chosen, [family.name for family in families]).columns, {}, outcomes)
+
+
+def _trials(
+    mdp: MDP, family: Family, policies: Mapping[str, npt.NDArray[Any]]
+) -> Iterator[tuple[str, npt.NDArray[Any], World]]:
+    """Every policy in every world of a family; a world that does not answer to the policy is made once."""
+    if family.answers:
+        for name, policy in policies.items():
+            for world in family.worlds(mdp, policy):
+                yield name, policy, world
+        return
+    for world in family.worlds(mdp, None):
+        _checks.must(
+            world.mdp.n_states == mdp.n_states,
+            f"a world must have the model's {mdp.n_states} states: {world.label} of {family.name} has "
+            f"{world.mdp.n_states}",
+        )
+        for name, policy in policies.items():
+            yield name, policy, world
+
+
+def summary(outcomes: Table, policies: Iterable[str], families: Iterable[str]) -> Table:
+    """Mean, worst, quantiles and wins of each policy in each family."""
+    names = ("policy", "family", "worlds", "mean", "worst", "worst_tenth", "q10", "median", "q90", "wins")
+    rows = []
+    for family in families:
+        for policy in policies:
+            found = outcomes.where(policy=policy, family=family)
+            values = found["value"]
+            quantiles = np.quantile(values, (0.1, 0.5, 0.9)).tolist()
+            tail = worst_tenth(values)
+            rows.append(
+                (policy, family, len(values), values.mean(), values.min(), tail, *quantiles, int(found["best"].sum()))
+            )
+    return Table(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)))
+
+
+def worst_tenth(values: FloatArray) -> float:
+    """The mean over the worst tenth, at least one.
+
+    >>> worst_tenth(np.arange(20.0))
+    0.5
+    """
+    count = max(1, round(_TAIL * len(values)))
+    return float(np.sort(values)[:count].mean())
+
+
+def families_of(given: Any) -> list[Family]:
+    """Families of worlds from what users bring."""
+    if isinstance(given, Mapping):
+        return [
+            Models([models] if isinstance(models, MDP) else list(models), str(name)) for name, models in given.items()
+        ]
+    parts: Sequence[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    plain = [part for part in parts if isinstance(part, MDP)]
+    families: list[Family] = [Models(plain)] if plain else []
+    for part in parts:
+        if not isinstance(part, MDP):
+            if not hasattr(part, "worlds"):
+                raise TypeError(f"perturbed_worlds must be MDPs or families of them: got {part!r}")
+            families.append(part)
+    _checks.must(bool(families), "perturbed_worlds must hold at least one world: got none")
+    names = [family.name for family in families]
+    _checks.must(len(set(names)) == len(names), f"families of worlds must have different names: got {names}")
+    return families
+
+
+def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.NDArray[Any]:
+    """The policy itself; an ambiguity is solved for it."""
+    if isinstance(policy, Nominal | Penalized | Constrained):
+        return solve(mdp, policy, tol=tol, threads=threads).policy
+    return policy.policy if isinstance(policy, Solution) else np.asarray(policy)
+
+
+def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:
+    if not isinstance(policies, Mapping):
+        raise TypeError(f"policies must be a dict from names to policies: got {type(policies).__name__}")
+    _checks.must(bool(policies), "policies must hold at least one policy: got none")
+    return {str(name): policy for name, policy in policies.items()}
+
+
+def _outcomes(rows: list[tuple[str, str, str, float]], tol: float) -> Table:
+    policy, family, world, value = (np.array(column) for column in zip(*rows, strict=True))
+    _, place = np.unique(np.char.add(np.char.add(family, "\0"), world), return_inverse=True)
+    top = np.full(place.max() + 1, -np.inf)
+    np.maximum.at(top, place, value)
+    # Values closer than their certified errors are the same value.
+    best = value >= top[place] - 2.0 * tol * np.maximum(1.0, np.abs(top[place]))
+    return Table({"policy": policy, "family": family, "world": world, "value": value, "best": best})

@@ -1,0 +1,221 @@
+"""Worlds that are not the model: what a policy is tried in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity import Ambiguity, Constrained
+from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.divergences import FDivergence
+from robustmdp.models import MDP, Counts
+from robustmdp.planning import evaluate
+
+FloatArray = npt.NDArray[np.float64]
+
+_BISECTIONS = 40
+
+
+class World(NamedTuple):
+    """A world with a label."""
+
+    label: str
+    mdp: MDP
+
+
+class Family(Protocol):
+    """Worlds of one kind."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    @property
+    def size(self) -> int:
+        """How many worlds."""
+
+    @property
+    def answers(self) -> bool:
+        """Does the world depend on the policy that is tried?"""
+
+    def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
+        """The worlds around a model; `policy` is given where they answer to it."""
+
+
+@dataclass(frozen=True)
+class RandomKernels:
+    """Rows drawn at random within a radius of the model's, each pair for itself.
+
+    Each row goes from the model's towards a distribution drawn evenly from the simplex, so far that its distance is a
+    share of the radius; the share is uniform, one for each world.
+
+    Parameters
+    ----------
+    divergence : a divergence
+    radius : float or (S, A) array in [0, inf]
+    count : int
+    seed : int
+
+    >>> from robustmdp import KL, problems
+    >>> [label for label, _ in RandomKernels(KL(), 0.1, count=2).worlds(problems.chain(), None)]
+    ['random 1', 'random 2']
+    """
+
+    divergence: FDivergence
+    radius: float | FloatArray
+    count: int = 100
+    seed: int = 0
+    answers = False
+
+    def __post_init__(self) -> None:
+        Constrained(self.divergence, self.radius)
+        _checks.positive_integer("count", self.count)
+
+    @property
+    def name(self) -> str:
+        radius = f"{self.radius:g}" if np.ndim(self.radius) == 0 else "radii per pair"
+        return f"random within {radius} ({self.divergence.name})"
+
+    @property
+    def size(self) -> int:
+        return self.count
+
+    def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
+        del policy
+        radii = mdp.pairs(np.broadcast_to(np.asarray(self.radius, np.float64), (mdp.n_states, mdp.n_actions)))
+        for number in range(self.count):
+            rng = np.random.default_rng([self.seed, number])
+            yield World(f"random {number + 1}", mdp.with_probabilities(self._rows(mdp, radii * rng.random(), rng)))
+
+    def _rows(self, mdp: MDP, radii: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """p + t (q - p) with the largest t in [0, 1] that stays within the radius; D grows with t."""
+        p, lengths = mdp.probabilities, np.diff(mdp.indptr)
+        mass = rng.standard_exponential(mdp.nnz)
+        q = mass / np.repeat(np.add.reduceat(mass, mdp.indptr[:-1]), lengths)
+        low, high = np.zeros(mdp.n_pairs), np.ones(mdp.n_pairs)
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            ratio = 1.0 + np.repeat(middle, lengths) * (q / p - 1.0)
+            terms = p * (self.divergence.f(ratio) - self.divergence.slope_at_one * (ratio - 1.0))
+            inside = np.add.reduceat(terms, mdp.indptr[:-1]) <= radii
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        rows: FloatArray = p + np.repeat(low, lengths) * (q - p)
+        return rows
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """For each policy the world that nature would answer with: its own worst case.
+
+    >>> from robustmdp import KL, Constrained
+    >>> Adversary(Constrained(KL(), 0.1)).name
+    'its worst case: Constrained(KL(), radius=0.1)'
+    """
+
+    ambiguity: Ambiguity
+    answers = True
+
+    def __post_init__(self) -> None:
+        check_ambiguity(self.ambiguity)
+
+    @property
+    def name(self) -> str:
+        return f"its worst case: {self.ambiguity!r}"
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
+        assert policy is not None
+        yield World("worst case", evaluate(mdp, policy, self.ambiguity, tol=1e-6).worst_case)
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Worlds that the user brings: held-out estimates, other parameters, yesterday's truth.
+
+    >>> from robustmdp import problems
+    >>> Models([problems.chain(stay) for stay in (0.7, 0.9)], labels=["0.7", "0.9"]).size
+    2
+    """
+
+    models: Sequence[MDP]
+    name: str = "held out"
+    labels: Sequence[str] | None = None
+    answers = False
+
+    def __post_init__(self) -> None:
+        _checks.must(len(self.models) > 0, f"{self.name} must hold at least one world: got none")
+        for number, model in enumerate(self.models):
+            if not isinstance(model, MDP):
+                raise TypeError(f"{self.name} must hold MDPs: got {type(model).__name__} at number {number}")
+        _checks.must(
+            self.labels is None or len(self.labels) == len(self.models),
+            f"labels must be as many as the worlds ({len(self.models)}): got {len(self.labels or ())}",
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.models)
+
+    def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
+        del mdp, policy
+        labels = self.labels or [f"{self.name} {number + 1}" for number in range(len(self.models))]
+        return map(World, labels, self.models)
+
+
+@dataclass(frozen=True, eq=False)
+class Plausible:
+    """Models that the counts leave possible, drawn from Jeffreys' posterior.
+
+    >>> from robustmdp import Trajectory
+    >>> Plausible(Counts.of(Trajectory([0, 0], [0, 0], [1.0, 1.0], [0, 0])), count=3).size
+    3
+    """
+
+    counts: Counts
+    count: int = 100
+    seed: int = 0
+    name = "plausible given the data"
+    answers = False
+
+    @property
+    def size(self) -> int:
+        return self.count
+
+    def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
+        del policy
+        for number in range(self.count):
+            rng = np.random.default_rng([self.seed, number])
+            yield World(f"draw {number + 1}", self.counts.draw(mdp.discount, rng))
+
+
+def environments(identifier: str, discount: float, *, name: str | None = None, **parameters: Any) -> Models:
+    """A Gymnasium world with other parameters: each combination of those that are lists.
+
+    >>> lakes = environments("FrozenLake-v1", 0.95, success_rate=[0.4, 0.8], map_name="4x4")
+    >>> lakes.labels
+    ['success_rate=0.4', 'success_rate=0.8']
+    """
+    from robustmdp.models.gymnasium import made
+
+    varied = {key: value for key, value in parameters.items() if isinstance(value, (list, tuple, np.ndarray))}
+    _checks.must(bool(varied), f"one of the parameters must be a list of values: got {parameters}")
+    fixed = {key: value for key, value in parameters.items() if key not in varied}
+    models, labels = [], []
+    for values in product(*varied.values()):
+        chosen = dict(zip(varied, values, strict=True))
+        models.append(MDP.from_gymnasium(made(identifier, **fixed, **chosen), discount))
+        labels.append(", ".join(f"{key}={_short(value)}" for key, value in chosen.items()))
+    return Models(models, name or f"{identifier} with another {' and '.join(varied)}", labels)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
