@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 
 from report import samples
-from report.browser import Opened, chromium, opened
+from report.browser import Opened, opened
 from robustmdp.report import Section, write_page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as it:
-        yield it
 
 
 @pytest.fixture(scope="module")

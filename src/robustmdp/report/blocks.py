@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from html import escape
+from typing import Protocol
 
 from robustmdp import _checks
-from robustmdp.report.figure import Figure
 
-Cell = str | float | int
+Entry = str | float | int
 
+_SIGN, _MARKED = "◆", '<tr class="marked">'
+_NUMBER = ' class="number"'
 _LONG = 40  # characters that deserve a wide column
 _BADGES = {"holds": ("yes", "✓"), "does not hold": ("no", "✗"), "within noise": ("open", "≈")}
+
+
+class Block(Protocol):
+    """What can stand on a page by itself: all but figures, whose colours depend on the others."""
+
+    def html(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -40,14 +47,18 @@ class Listing:
 class DataTable:
     """Rows below a header; the words of the verdict columns (by number) become badges.
 
+    The marked rows (by number) have a tint and a sign, which `mark` explains.
+
     >>> DataTable(("claim", "verdict"), ((1, "holds"),), "Claims", verdict_columns=(1,)).html().count("badge")
     1
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Entry, ...], ...]
     caption: str
     verdict_columns: tuple[int, ...] = ()
+    marked_rows: tuple[int, ...] = ()
+    mark: str = "changed"
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -55,47 +66,44 @@ class DataTable:
                 len(row) == len(self.header),
                 f"each row of a table must have {len(self.header)} cells: row {number} has {len(row)}",
             )
+        for number in self.marked_rows:
+            _checks.must(
+                0 <= number < len(self.rows),
+                f"marked rows must be among the {len(self.rows)} of the table: got {number}",
+            )
 
     def html(self) -> str:
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.header)
-        body = "".join(f"<tr>{self._row(row)}</tr>" for row in self.rows)
+        head = "".join(self._head(column, name) for column, name in enumerate(self.header))
+        body = "".join(self._row(number, row) for number, row in enumerate(self.rows))
         caption = escape(self.caption)
+        key = f'<span class="meaning">{_SIGN} {escape(self.mark)}</span>' if self.marked_rows else ""
         return (
             f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">'
-            f"<table><caption><span>{caption}</span></caption>"
+            f"<table><caption><span>{caption}{key}</span></caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
-    def _row(self, row: tuple[Cell, ...]) -> str:
-        first = f'<th scope="row">{_shown(row[0])}</th>' if row else ""
-        return first + "".join(self._cell(cell, column) for column, cell in enumerate(row[1:], 1))
+    def _head(self, column: int, name: str) -> str:
+        """Above numbers, on their side."""
+        words = column in (0, *self.verdict_columns) or any(isinstance(row[column], str) for row in self.rows)
+        return f'<th scope="col"{"" if words else _NUMBER}>{escape(name)}</th>'
 
-    def _cell(self, cell: Cell, column: int) -> str:
+    def _row(self, number: int, row: tuple[Entry, ...]) -> str:
+        marked = number in self.marked_rows
+        sign = f'<span class="sign" role="img" aria-label="{escape(self.mark)}">{_SIGN}</span> ' if marked else ""
+        first = f'<th scope="row">{sign}{_shown(row[0])}</th>' if row else ""
+        rest = "".join(self._cell(entry, column) for column, entry in enumerate(row[1:], 1))
+        return f"{_MARKED if marked else '<tr>'}{first}{rest}</tr>"
+
+    def _cell(self, entry: Entry, column: int) -> str:
         if column in self.verdict_columns:
-            return f"<td>{_badge(str(cell))}</td>"
-        kind = "number" if not isinstance(cell, str) else "long" if len(cell) > _LONG else "word"
-        return f'<td class="{kind}">{_shown(cell)}</td>'
+            return f"<td>{_badge(str(entry))}</td>"
+        kind = "number" if not isinstance(entry, str) else "long" if len(entry) > _LONG else "word"
+        return f'<td class="{kind}">{_shown(entry)}</td>'
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and what stands below it."""
-
-    heading: str
-    body: tuple[Paragraph | Listing | DataTable | Figure, ...]
-
-
-def slug(text: str) -> str:
-    """A name for a place in the page.
-
-    >>> slug("What λ = 0.5 does")
-    'what-λ-0-5-does'
-    """
-    return re.sub(r"\W+", "-", text.lower()).strip("-") or "part"
-
-
-def _shown(cell: Cell) -> str:
-    return escape(cell if isinstance(cell, str) else f"{cell:,}" if isinstance(cell, int) else f"{cell:.4g}")
+def _shown(entry: Entry) -> str:
+    return escape(entry if isinstance(entry, str) else f"{entry:,}" if isinstance(entry, int) else f"{entry:.4g}")
 
 
 def _badge(verdict: str) -> str:

@@ -94,6 +94,18 @@ def contrast(colour: str) -> float:
     return float(1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05))
 
 
+def blend(anchors: Sequence[str], count: int) -> list[str]:
+    """So many colours in even steps from the first anchor over the others to the last.
+
+    >>> blend(("#000000", "#ffffff"), 3)
+    ['#000000', '#808080', '#ffffff']
+    """
+    rgb = np.array([_rgb(colour) for colour in anchors])
+    places = np.linspace(0, len(anchors) - 1, count)
+    blended = np.stack([np.interp(places, np.arange(len(anchors)), rgb[:, i]) for i in range(3)], axis=1)
+    return [_hex(colour) for colour in blended]
+
+
 def _is_weight(key: Key) -> bool:
     return key.kind == "λ" and not isinstance(key.value, str)
 
@@ -120,10 +132,7 @@ def _sequential(keys: Sequence[Key]) -> dict[Key, Ink]:
 
 def _between(steps: int) -> list[str]:
     """The sequence with `steps` - 1 colours between each two of its own."""
-    anchors = np.array([_rgb(colour) for colour in SEQUENCE])
-    places = np.linspace(0, len(anchors) - 1, (len(anchors) - 1) * steps + 1)
-    mixed = np.stack([np.interp(places, np.arange(len(anchors)), anchors[:, i]) for i in range(3)], axis=1)
-    return [_hex(colour) for colour in mixed]
+    return blend(SEQUENCE, (len(SEQUENCE) - 1) * steps + 1)
 
 
 def _differing(rank: int, others: Sequence[Ink]) -> Ink:

@@ -26,16 +26,18 @@ _GREY = "#555555"
 def figure_html(figure: Figure, anchor: str, palette: Palette) -> str:
     """A <figure> whose plots are drawn when the page is opened."""
     panels = "".join(_panel(panel) if isinstance(panel, Panel) else _diagram(panel) for panel in figure.panels)
-    reading = (
-        f'<p class="reading"><strong>What it shows:</strong> {escape(figure.reading)}</p>' if figure.reading else ""
-    )
     return (
         f'<figure id="{escape(anchor)}" data-figure="{escape(figure.name)}">\n'
-        f"<h3>{escape(figure.title)}</h3>\n{reading}"
+        f"<h3>{escape(figure.title)}</h3>\n{reading_html(figure.reading)}"
         f'<div class="controls">{_legend(figure, palette)}{_switches(figure)}</div>\n'
         f'<div class="panels columns-{columns_of(figure)}">{panels}</div>\n'
-        f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>\n"
+        f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>"
     )
+
+
+def reading_html(text: str) -> str:
+    """What the numbers say, where anything is said."""
+    return f'<p class="reading"><strong>What it shows:</strong> {escape(text)}</p>' if text else ""
 
 
 def _legend(figure: Figure, palette: Palette) -> str:

@@ -12,6 +12,7 @@
     plotlyServerURL: "",
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
+  const cursor = { color: "#1d2025", width: 1.5, dash: "5px,3px" };
   // Where fingers scroll, a drag must not zoom.
   const touch = window.matchMedia("(pointer: coarse)").matches;
 
@@ -79,6 +80,10 @@
     return drawn;
   }
 
+  function isLog(axis) {
+    return axis.type === "log";
+  }
+
   class Figure {
     constructor(element, panels) {
       this.element = element;
@@ -90,6 +95,7 @@
       for (const button of element.querySelectorAll("button[data-axis]")) {
         button.addEventListener("click", () => this.rescale(button));
       }
+      element.addEventListener("mark", (event) => this.mark(event.detail));
     }
 
     async draw(plot) {
@@ -101,6 +107,27 @@
       await Plotly.newPlot(plot.div, traces, plot.layout, { ...config, ...plot.config });
       plot.drawn = true;
       for (const [axis, scale] of Object.entries(plot.waiting)) this.setScale(plot, axis, scale);
+      if (plot.scales) plot.div.on("plotly_click", ({ points }) => this.pick(plot, points[0].x));
+      this.cross(plot);
+    }
+
+    // A slider says where it stands: a line at that x in every panel, or none.
+    mark(x) {
+      this.x = x;
+      for (const plot of this.drawn()) this.cross(plot);
+    }
+
+    cross(plot) {
+      if (this.x === undefined || !plot.scales) return;
+      const drawable = this.x !== null && (this.x > 0 || !isLog(plot.div.layout.xaxis));
+      const place = { xref: "x", x0: this.x, x1: this.x, yref: "paper", y0: 0, y1: 1 };
+      Plotly.relayout(plot.div, { shapes: drawable ? [{ type: "line", ...place, line: cursor, layer: "between" }] : [] });
+    }
+
+    // What was clicked, for whoever listens.
+    pick(plot, x) {
+      const detail = { x, log: isLog(plot.div.layout.xaxis) };
+      this.element.dispatchEvent(new CustomEvent("pick", { detail }));
     }
 
     toggle(button) {
@@ -138,7 +165,9 @@
 
     setScale(plot, axis, scale) {
       const changes = plot.scales[axis][scale];
-      Plotly.relayout(plot.div, changes);
+      // Without the line, which must not stretch the axes.
+      Plotly.relayout(plot.div, { ...changes, shapes: [] });
+      this.cross(plot);
       if ("xaxis2.visible" in changes) {
         plot.cornerless = !changes["xaxis2.visible"];
         this.show(plot, (trace) => trace.xaxis === "x2");

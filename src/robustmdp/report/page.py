@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 from robustmdp._files import whole
-from robustmdp.report.blocks import Section, slug
+from robustmdp.report.blocks import Block
 from robustmdp.report.colours import Palette
 from robustmdp.report.figure import Figure
+from robustmdp.report.flow import flow_html
 from robustmdp.report.interactive import Arrays, figure_json
 from robustmdp.report.legend import curves_of
 from robustmdp.report.markup import figure_html
+from robustmdp.report.sections import Placed, Section, figures_of, placed
+from robustmdp.report.slider import Slider, slider_html
 
 _POINTS = 40_000  # of all curves together: what keeps a page below 6 MB
 _FEWEST, _MOST = 50, 400  # points of one curve
 
+_STYLES = ("page.css", "blocks.css", "slider.css")
+_SCRIPTS = ("page.js", "slider.js", "code.js")
+
 # Nothing may be fetched, from anywhere.
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-
-
-class _Placed(NamedTuple):
-    """A section with the anchors of itself and of its figures, by position in its body."""
-
-    section: Section
-    anchor: str
-    figures: dict[int, str]
 
 
 def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
@@ -42,61 +40,50 @@ def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -
 
 def page_html(title: str, lead: str, sections: Sequence[Section]) -> str:
     """The whole document, with styles, scripts and numbers inside."""
-    figures = [part for section in sections for part in section.body if isinstance(part, Figure)]
+    figures = figures_of(sections)
     palette = Palette.of(figures)
-    placed = _placed(sections)
-    body = "".join(_section_html(each, palette) for each in placed)
+    places = placed(sections)
+    body = "".join(_section_html(each, palette) for each in places)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_own('page.css')}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_own(*_STYLES)}</style>\n</head>\n<body>\n"
         f'<a class="skip" href="#main">Skip to the content</a>\n'
-        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p></header>\n{_contents_html(placed)}\n'
+        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p></header>\n{_contents_html(places)}\n'
         f'<main id="main">\n<noscript><p>The plots need JavaScript; text and tables do not.</p></noscript>\n'
         f"{body}</main>\n"
         f'<script type="application/json" id="numbers">{_numbers(figures, palette)}</script>\n'
-        f"<script>{_plotly() if figures else ''}</script>\n<script>\n{_own('page.js')}</script>\n</body>\n</html>\n"
+        f"<script>{_plotly() if figures else ''}</script>\n<script>\n{_own(*_SCRIPTS)}</script>\n</body>\n</html>\n"
     )
 
 
-def _placed(sections: Sequence[Section]) -> list[_Placed]:
-    taken: set[str] = {"main", "numbers"}
-    return [
-        _Placed(
-            section,
-            _unique(section.heading, taken),
-            {
-                i: _unique(f"figure-{part.name}", taken)
-                for i, part in enumerate(section.body)
-                if isinstance(part, Figure)
-            },
-        )
-        for section in sections
-    ]
+@dataclass(frozen=True)
+class _Drawn:
+    """A figure or a slider in the colours of the page."""
+
+    text: str
+
+    def html(self) -> str:
+        return self.text
 
 
-def _unique(text: str, taken: set[str]) -> str:
-    name, count = slug(text), 1
-    while name in taken:
-        count += 1
-        name = f"{slug(text)}-{count}"
-    taken.add(name)
-    return name
+def _section_html(place: Placed, palette: Palette) -> str:
+    body = [_block(part, place.parts.get(i, ""), palette) for i, part in enumerate(place.section.body)]
+    heading = escape(place.section.heading)
+    return f'<section id="{place.anchor}">\n<h2>{heading}</h2>\n{flow_html(body)}</section>\n'
 
 
-def _section_html(placed: _Placed, palette: Palette) -> str:
-    parts = [
-        figure_html(part, placed.figures[i], palette) if isinstance(part, Figure) else part.html() + "\n"
-        for i, part in enumerate(placed.section.body)
-    ]
-    return f'<section id="{placed.anchor}">\n<h2>{escape(placed.section.heading)}</h2>\n{"".join(parts)}</section>\n'
+def _block(part: Block | Figure | Slider, anchor: str, palette: Palette) -> Block:
+    if isinstance(part, Figure):
+        return _Drawn(figure_html(part, anchor, palette))
+    return _Drawn(slider_html(part, anchor, palette)) if isinstance(part, Slider) else part
 
 
-def _contents_html(placed: Sequence[_Placed]) -> str:
+def _contents_html(places: Sequence[Placed]) -> str:
     items = []
-    for section, anchor, figures in placed:
-        inner = "".join(f"<li>{_link(at, section.body[i])}</li>" for i, at in figures.items())
+    for section, anchor, parts in places:
+        inner = "".join(f"<li>{_link(at, section.body[i])}</li>" for i, at in parts.items())
         items.append(
             f'<li><a href="#{anchor}">{escape(section.heading)}</a>{f"<ul>{inner}</ul>" if inner else ""}</li>'
         )
@@ -104,7 +91,7 @@ def _contents_html(placed: Sequence[_Placed]) -> str:
 
 
 def _link(anchor: str, part: object) -> str:
-    return f'<a href="#{anchor}">{escape(part.title)}</a>' if isinstance(part, Figure) else ""
+    return f'<a href="#{anchor}">{escape(part.title)}</a>' if isinstance(part, (Figure, Slider)) else ""
 
 
 def _numbers(figures: Sequence[Figure], palette: Palette) -> str:
@@ -118,8 +105,8 @@ def _numbers(figures: Sequence[Figure], palette: Palette) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _own(name: str) -> str:
-    return files("robustmdp.report").joinpath(name).read_text(encoding="utf-8")
+def _own(*names: str) -> str:
+    return "\n".join(files("robustmdp.report").joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def _plotly() -> str:
