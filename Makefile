@@ -10,8 +10,9 @@ $(VENV)/.%: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --editable '.[$*]' --constraint constraints.txt
 	touch $@
 
-demo: $(VENV)/.gymnasium
-	$(BIN)/python examples/machine.py
+demo: $(VENV)/.analyse
+	mkdir -p demo
+	$(BIN)/robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21 --out demo/frozen-lake.html
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2
@@ -26,12 +27,16 @@ lint: $(VENV)/.lint $(VENV)/.test
 reproduce: $(VENV)/.reproduce
 	$(BIN)/robustmdp reproduce
 
+docs: $(VENV)/.docs
+	$(BIN)/zensical build --strict --clean
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 verify: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
 	$(BIN)/python tests/verify_kills.py
+	$(BIN)/python tests/verify_files.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from robustmdp.ambiguity import Penalized as Penalized
     from robustmdp.ambiguity import WorstCase as WorstCase
     from robustmdp.ambiguity import worst_case as worst_case
+    from robustmdp.analysis import Analysis as Analysis
+    from robustmdp.analysis import Layout as Layout
+    from robustmdp.analysis import analyse as analyse
     from robustmdp.divergences import KL as KL
     from robustmdp.divergences import Burg as Burg
     from robustmdp.divergences import ChiSquare as ChiSquare
@@ -29,7 +32,11 @@ if TYPE_CHECKING:
     from robustmdp.divergences import Hellinger as Hellinger
     from robustmdp.divergences import JensenShannon as JensenShannon
     from robustmdp.divergences import TotalVariation as TotalVariation
+    from robustmdp.io import read as read
     from robustmdp.io import read_log as read_log
+    from robustmdp.io import read_outcomes as read_outcomes
+    from robustmdp.io import read_policy as read_policy
+    from robustmdp.io import write as write
     from robustmdp.learning import EpsilonGreedy as EpsilonGreedy
     from robustmdp.learning import GenerativeQLearning as GenerativeQLearning
     from robustmdp.learning import MarkovianQLearning as MarkovianQLearning
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
     from robustmdp.tuning import worlds as worlds
 
 _ROOMS = {
+    "analysis": ("Analysis", "Layout", "analyse"),
     "ambiguity": ("Constrained", "Multipliers", "Nominal", "Penalized", "WorstCase", "worst_case"),
     "divergences": (
         "KL",
@@ -76,7 +84,7 @@ _ROOMS = {
         "JensenShannon",
         "TotalVariation",
     ),
-    "io": ("read_log",),
+    "io": ("read", "read_log", "read_outcomes", "read_policy", "write"),
     "learning": (
         "EpsilonGreedy",
         "GenerativeQLearning",

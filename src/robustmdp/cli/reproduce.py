@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from robustmdp.cli import options as given
+from robustmdp.cli.options import INTERRUPTED
+from robustmdp.cli.progress import Bar
 
 if TYPE_CHECKING:
     from robustmdp.experiments.params import Option
@@ -40,7 +44,64 @@ def _options() -> list[click.Parameter]:
 def _option(field: str, options: list[Option]) -> click.Parameter:
     docs = " / ".join(dict.fromkeys(option.doc for option in options))
     shown = {int: "INTEGER", float: "NUMBER", str: "NAME"}[options[0].of] + (",..." if options[0].several else "")
-    return click.Option([f"--{field.replace('_', '-')}"], metavar=shown, help=f"{docs}.")
+    return click.Option([f"--{field.replace('_', '-')}"], metavar=shown, help=f"{docs}.", hidden=True)
+
+
+def _list_parameters(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """All options of the experiments: too many for one screen of help."""
+    del parameter
+    if not wanted:
+        return
+    formatter = context.make_formatter()
+    rows = []
+    for option in _options():
+        assert isinstance(option, click.Option)
+        rows.append((f"{option.opts[0]} {option.metavar}", option.help or ""))
+    with formatter.section("Parameters of the experiments"):
+        formatter.write_dl(rows)
+    click.echo(formatter.getvalue(), nl=False)
+    context.exit()
+
+
+@click.command(cls=Parameters, short_help="The paper's experiments and claims, run again.")
+@click.argument("experiments", nargs=-1)
+@click.option("--quick", is_flag=True, help="Fewer seeds and steps: everything within a minute.")
+@click.option("--out", type=click.Path(), default="reproduction", show_default=True, help="Folder for all results.")
+@click.option("--engine", default="processes", show_default=True, help="serial, processes or ray.")
+@click.option("--workers", type=int, help="How many at once; all cores if not given.")
+@click.option("--address", help="Of a Ray cluster; a local one if not given.")
+@click.option("--resume/--no-resume", default=True, show_default=True, help="Use what an earlier call finished.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write the records as CSV, too.")
+@click.option(
+    "--parameters",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_parameters,
+    help="List the options of the experiments, such as --stay and --seeds.",
+)
+@given.output_options
+def reproduce(experiments: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+    """Run the paper's experiments and check its claims.
+
+    EXPERIMENTS are any of chain-diagrams, connection, statistical, convergence, inner-steps, dmin, markovian,
+    behaviour, equivalence, sample-efficiency, memory; all if none is named. The folder --out then holds report.html,
+    claims.csv, records/ and figures/. A call that was stopped goes on where it was.
+
+    \b
+    Examples:
+      robustmdp reproduce --quick --out look
+      robustmdp reproduce markovian behaviour --stay 0.6,0.8 --seeds 20
+    """
+    out = Path(options.pop("out"))
+    made = carry_out(experiments, out, quiet=quiet, **options)
+    if made is None:
+        click.echo(f"Interrupted: what is finished is kept in {out}; the same command goes on from there.", err=True)
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(made)
+    else:
+        show(made, out)
 
 
 def given_by(words: Mapping[str, str | None]) -> dict[str, Any]:
@@ -59,6 +120,7 @@ def carry_out(
     address: str | None,
     resume: bool,
     as_csv: bool,
+    quiet: bool,
     **written: str | None,
 ) -> Reproduction | None:
     """Run it with live progress; None if Ctrl-C came."""
@@ -68,8 +130,8 @@ def carry_out(
     planned = plan(experiments, quick=quick, **given_by(written))
     where = engine_of(engine, workers, address)
     try:
-        with Bar() as progress:
-            return reproduce(planned, out, where, resume=resume, as_csv=as_csv, progress=progress)
+        with Bar(quiet) as bar:
+            return reproduce(planned, out, where, resume=resume, as_csv=as_csv, progress=_Meter(bar))
     except KeyboardInterrupt:
         return None
 
@@ -135,31 +197,19 @@ def _explained(claims: Any) -> list[str]:
 
 def print_json(made: Reproduction) -> None:
     """One object: where the report is, and every verdict with its numbers."""
-    import msgspec
+    from robustmdp.cli import show as words
 
-    columns = {name: column.tolist() for name, column in made.claims.columns.items()}
+    columns = words.columns_of(made.claims)
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    sys.stdout.buffer.write(msgspec.json.encode({"report": str(made.report), "claims": rows}) + b"\n")
-    sys.stdout.flush()
+    words.print_json({"report": str(made.report), "claims": rows})
 
 
-class Bar:
-    """How far and how long still, over all tasks; on stderr, and only where that is a terminal."""
+class _Meter:
+    """Progress over all tasks, on the bar."""
 
-    def __enter__(self) -> Callable[[Any], None]:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
 
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
-        self._task = self._bar.add_task("Preparing the kernels (the first run compiles them)", total=1.0)
-        self._bar.start()
-        return self._update
-
-    def _update(self, progress: Any) -> None:
+    def __call__(self, progress: Any) -> None:
         text = f"{progress.experiment}: {progress.done:,} of {progress.tasks:,} tasks"
-        self._bar.update(self._task, completed=progress.share, description=text)
-
-    def __exit__(self, *problem: object) -> None:
-        self._bar.stop()
+        self._bar.show(text, progress.share)

@@ -1,17 +1,20 @@
-"""From words to objects: problems, divergences, solvers."""
+"""From words to objects: problems, divergences, solvers, states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
+from robustmdp.cli.options import PROBLEMS
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Ambiguity
     from robustmdp.models import MDP
 
 _SEED = 0
+USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 
 
 def parse_ambiguity(divergence: str, weight: float | None, radius: float | None) -> Ambiguity:
@@ -27,13 +30,15 @@ def parse_ambiguity(divergence: str, weight: float | None, radius: float | None)
 
 
 def parse_problem(word: str, discount: float | None) -> MDP:
-    """A ready-made world, one with sizes, or a Gymnasium id."""
-    from robustmdp import MDP, problems
+    """A ready-made world, one with sizes, a Gymnasium id, or a file."""
+    from robustmdp import MDP, io, problems
 
     name, _, detail = word.partition(":")
     if name == "gym":
         _checks.must(bool(detail), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
-        return MDP.from_gymnasium(detail, 0.95 if discount is None else discount)
+        return MDP.from_gymnasium(detail, USUAL_DISCOUNT if discount is None else discount)
+    if is_file(word):
+        return io.read(word, discount)
     plain: dict[str, Callable[..., MDP]] = {
         "chain": problems.chain,
         "river-swim": problems.river_swim,
@@ -46,11 +51,37 @@ def parse_problem(word: str, discount: float | None) -> MDP:
         return plain[name](**options)
     if name == "garnet":
         states, actions, successors = _sizes(word, detail, "garnet:1000x5x10", 3)
-        return problems.garnet(states, actions, successors, 0.95 if discount is None else discount, _SEED)
+        return problems.garnet(states, actions, successors, USUAL_DISCOUNT if discount is None else discount, _SEED)
     if name == "grid":
         (size,) = _sizes(word, detail, "grid:50", 1)
         return problems.grid_world(size, **options)
-    _checks.nearest("problem", word, [*plain, "garnet:SxAxK", "grid:N", "gym:ID"])
+    _checks.nearest("problem", word, PROBLEMS)
+
+
+def is_file(word: str) -> bool:
+    """Does the word look like a file, there or not: with a path, or an extension?"""
+    return Path(word).exists() or "/" in word or Path(word).suffix[1:].isalpha()
+
+
+def parse_initial(mdp: MDP, word: str | None) -> int | None:
+    """A state by its name or number."""
+    if word is None:
+        return None
+    if mdp.state_names and word in mdp.state_names:
+        return mdp.state_names.index(word)
+    if word.isdigit():
+        return int(word)
+    if mdp.state_names:
+        _checks.nearest("--initial", word, mdp.state_names)
+    _checks.fail(f"--initial must be the number of a state: got {word!r}")
+
+
+def parse_numbers(option: str, word: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(part) for part in word.split(",")]
+    except ValueError:
+        _checks.fail(f"{option} must be numbers with commas between them: got {word!r}")
 
 
 def parse_solver(word: str, known: Sequence[str]) -> Any:

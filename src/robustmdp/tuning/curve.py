@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.ambiguity import Constrained, Nominal, Penalized
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP
 from robustmdp.planning import evaluate, solve
@@ -52,8 +52,9 @@ def robustness_curve(
         "weight" or "radius"; "nominal", the policy's value under the model; "worst", its worst-case value;
         "trusting", the worst-case value of the policy that trusts the model; "changed", in how many states that
         policy's action is certainly worse; "error_bound", the certified error of "worst"; "status".
-        Notes: "knee", the row at which robustness has bought most for its price; "best", the value under the model of
-        the policy that trusts it; "interrupted" if Ctrl-C came: then the levels so far are there.
+        Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing; "best", the
+        value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels so far are
+        there.
 
     >>> from robustmdp import KL, problems
     >>> curve = robustness_curve(problems.machine_replacement(), KL(), [10.0, 1.0, 0.1])
@@ -63,20 +64,18 @@ def robustness_curve(
     start = distribution(mdp, initial)
     form, levels = _levels(mdp, divergence, weights, radii)
     trusting = solve(mdp, Nominal(), tol=tol, threads=threads)
-    walk = _Walk(mdp, divergence, form, start, trusting, tol, threads)
+    points: list[Point] = []
     interrupted = False
-    rows: list[tuple[Any, ...]] = []
     try:
-        for row in walk.rows(levels):
-            rows.append(row)
+        for point in points_along(mdp, divergence, form, levels, trusting, tol=tol, threads=threads):
+            points.append(point)
             if progress is not None:
-                progress(len(rows), len(levels))
+                progress(len(points), len(levels))
     except KeyboardInterrupt:
         interrupted = True
-    names = (form.level_name, "nominal", "worst", "trusting", "changed", "error_bound", "status")
-    table = Table(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))) if rows else _empty(names)
-    notes = {"divergence": divergence.name, "best": float(start @ trusting.value), "interrupted": interrupted}
-    return table.with_notes(**notes, knee=knee(table["nominal"], table["worst"] - table["trusting"]))
+    return as_table(points, start, form.level_name).with_notes(
+        divergence=divergence.name, best=float(start @ trusting.value), interrupted=interrupted
+    )
 
 
 def levels_for(
@@ -103,19 +102,20 @@ def _unit(divergence: FDivergence) -> float:
     return 0.5 * curvature if math.isfinite(curvature) else 0.25
 
 
-def knee(price: FloatArray, gain: FloatArray) -> int:
-    """The row farthest above the straight line from the first to the last point of gain against price, both scaled.
+def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -> int:
+    """The row at which gain, scaled, is farthest above price, scaled; -1 where no gain is above `least`.
 
-    `price` falls as robustness grows (value under the model), `gain` rises (worst case won).
+    `price` is the value under the model, which falls as robustness grows; `gain` is what the worst case wins.
 
     >>> knee(np.array([0.0, -0.1, -1.0]), np.array([0.0, 0.9, 1.0]))
     1
     """
-    if len(price) == 0:
+    worth = gain > least
+    if not worth.any():
         return -1
-    paid, won = price.max() - price, gain - gain.min()
-    scaled = won / (np.ptp(won) or 1.0) - paid / (np.ptp(paid) or 1.0)
-    return int(np.argmax(scaled))
+    paid = price.max() - price
+    scaled = gain / gain.max() - paid / (paid.max() or 1.0)
+    return int(np.argmax(np.where(worth, scaled, -np.inf)))
 
 
 def _levels(
@@ -136,45 +136,59 @@ def _levels(
     return form, levels[::-1] if form is Penalized else levels
 
 
-class _Walk:
-    """Along the levels, with everything that can be carried from one to the next."""
+class Point(NamedTuple):
+    """One level: the robust solution, its policy's values under the model, the trusting policy's worst case."""
 
-    def __init__(
-        self,
-        mdp: MDP,
-        divergence: FDivergence,
-        form: type[Penalized] | type[Constrained],
-        start: FloatArray,
-        trusting: Solution,
-        tol: float,
-        threads: int | None,
-    ) -> None:
-        self.mdp, self.divergence, self.form = mdp, divergence, form
-        self.start, self.trusting, self.tol, self.threads = start, trusting, tol, threads
+    ambiguity: Penalized | Constrained
+    robust: Solution
+    under_model: FloatArray
+    trusting: FloatArray
+    changed: npt.NDArray[np.int64]
 
-    def rows(self, levels: FloatArray) -> Iterator[tuple[Any, ...]]:
-        """Of the table, one by one."""
-        family = [(_place(level), self.form(self.divergence, level)) for level in levels.tolist()]
-        under_model, under_doubt = self.trusting, self.trusting
-        solutions = solve_along(self.mdp, family, tol=self.tol, threads=self.threads)
-        for (_, ambiguity), robust in zip(family, solutions, strict=True):
-            if robust.status.code == "interrupted":
-                raise KeyboardInterrupt
-            if not np.array_equal(robust.policy, under_model.policy):
-                under_model = self._value(robust.policy, Nominal(), under_model)
-            under_doubt = self._value(self.trusting.policy, ambiguity, under_doubt)
-            yield (
-                ambiguity.level,
-                float(self.start @ under_model.value),
-                float(self.start @ robust.value),
-                float(self.start @ under_doubt.value),
-                changed_states(robust, self.trusting.policy).size,
-                robust.error_bound,
-                robust.status.code,
-            )
+    @property
+    def level(self) -> float:
+        """The weight or radius."""
+        return float(self.ambiguity.level)
 
-    def _value(self, policy: npt.ArrayLike, ambiguity: Ambiguity, near: Solution) -> Solution:
-        return evaluate(self.mdp, policy, ambiguity, start=near.value, tol=self.tol, threads=self.threads)
+
+def points_along(
+    mdp: MDP,
+    divergence: FDivergence,
+    form: type[Penalized] | type[Constrained],
+    levels: FloatArray,
+    trusting: Solution,
+    *,
+    tol: float = 1e-6,
+    threads: int | None = None,
+) -> Iterator[Point]:
+    """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
+    family = [(_place(level), form(divergence, level)) for level in levels.tolist()]
+    under_model, under_doubt = trusting, trusting
+    how: Any = {"tol": tol, "threads": threads}
+    for (_, ambiguity), robust in zip(family, solve_along(mdp, family, **how), strict=True):
+        if robust.status.code == "interrupted":
+            raise KeyboardInterrupt
+        if not np.array_equal(robust.policy, under_model.policy):
+            under_model = evaluate(mdp, robust.policy, Nominal(), start=under_model.value, **how)
+        under_doubt = evaluate(mdp, trusting.policy, ambiguity, start=under_doubt.value, **how)
+        changed = changed_states(robust, trusting.policy)
+        yield Point(ambiguity, robust, under_model.value, under_doubt.value, changed)
+
+
+def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Table:
+    """The columns of `robustness_curve`, with the knee as a note."""
+    columns: dict[str, Any] = {
+        level_name: [point.level for point in points],
+        "nominal": [start @ point.under_model for point in points],
+        "worst": [start @ point.robust.value for point in points],
+        "trusting": [start @ point.trusting for point in points],
+        "changed": [len(point.changed) for point in points],
+        "error_bound": [point.robust.error_bound for point in points],
+        "status": [point.robust.status.code for point in points],
+    }
+    table = Table.of(**columns)
+    certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
+    return table.with_notes(knee=knee(table["nominal"], table["worst"] - table["trusting"], certain))
 
 
 def changed_states(robust: Solution, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -187,7 +201,3 @@ def changed_states(robust: Solution, policy: npt.NDArray[np.int64]) -> npt.NDArr
 def _place(level: float) -> float:
     """The logarithm; 0 and inf stand far out, where nothing is extrapolated through them."""
     return math.copysign(1e3, level - 1.0) if level in (0.0, math.inf) else math.log(level)
-
-
-def _empty(names: tuple[str, ...]) -> Table:
-    return Table({name: np.empty(0) for name in names})

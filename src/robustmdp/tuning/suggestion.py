@@ -13,6 +13,7 @@ from robustmdp import _checks, _display
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
+from robustmdp.planning import solve
 from robustmdp.planning.continuation import solve_along
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -218,12 +219,15 @@ def _at_the_knee(
     at = curve.notes["knee"]
     weight = float(curve["weight"][at])
     bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
-    ambiguity: Ambiguity = Penalized(divergence, weight) if bought > 0 else Nominal()
-    reasons = (
-        "There are neither counts nor held-out worlds, so nothing says how far the truth is: this is the knee of the "
-        "robustness curve, where robustness has bought most for its price.",
-        f"At weight {weight:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
-        f"model; if the model is right, that costs {paid:.4g}.",
-    )
-    (solution,) = solve_along(mdp, [(0.0, ambiguity)], tol=1e-6, threads=threads)
-    return Suggestion(ambiguity, solution, reasons, curve)
+    unknown = "There are neither counts nor held-out worlds, so nothing says how far the truth is"
+    if at < 0:
+        reasons: tuple[str, ...] = (f"{unknown}.", "At no level does a robust policy improve the worst case.")
+        ambiguity: Ambiguity = Nominal()
+    else:
+        ambiguity = Penalized(divergence, weight)
+        reasons = (
+            f"{unknown}: this is the knee of the robustness curve, where robustness has bought most for its price.",
+            f"At weight {weight:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
+            f"model; if the model is right, that costs {paid:.4g}.",
+        )
+    return Suggestion(ambiguity, solve(mdp, ambiguity, tol=1e-6, threads=threads), reasons, curve)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
@@ -79,7 +79,7 @@ class RandomKernels:
 
     @property
     def name(self) -> str:
-        radius = f"{self.radius:g}" if np.ndim(self.radius) == 0 else "radii per pair"
+        radius = f"{self.radius:.3g}" if np.ndim(self.radius) == 0 else "radii per pair"
         return f"random within {radius} ({self.divergence.name})"
 
     @property
@@ -115,7 +115,7 @@ class Adversary:
 
     >>> from robustmdp import KL, Constrained
     >>> Adversary(Constrained(KL(), 0.1)).name
-    'its worst case: Constrained(KL(), radius=0.1)'
+    'worst case, Kullback-Leibler radius 0.1'
     """
 
     ambiguity: Ambiguity
@@ -126,7 +126,11 @@ class Adversary:
 
     @property
     def name(self) -> str:
-        return f"its worst case: {self.ambiguity!r}"
+        if isinstance(self.ambiguity, Nominal):
+            return "the model"
+        level = self.ambiguity.level
+        shown = f"{level:.3g}" if isinstance(level, float) else "per pair"
+        return f"worst case, {self.ambiguity.divergence.name} {self.ambiguity.level_name} {shown}"
 
     @property
     def size(self) -> int:

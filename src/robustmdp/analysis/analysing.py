@@ -1,0 +1,133 @@
+"""From a problem to a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from robustmdp import _checks, _display
+from robustmdp.analysis.layout import Layout
+from robustmdp.analysis.names import Names
+from robustmdp.analysis.page import sections_of
+from robustmdp.analysis.study import Progress, Study, study
+from robustmdp.divergences import KL, FDivergence
+from robustmdp.models import MDP, Counts
+from robustmdp.report import write_page
+from robustmdp.tuning.worlds import Models
+
+_CODE = """import robustmdp as rm
+
+{source}
+advice = rm.suggest(mdp, {divergence!r}{evidence}{initial})
+print(advice)
+
+curve = rm.robustness_curve(mdp, {divergence!r}{initial})
+solution = rm.solve(mdp, advice.ambiguity)
+print(solution)
+
+policies = {{"trusting the model": rm.Nominal(), "recommended": solution}}
+worlds = [rm.worlds.RandomKernels({divergence!r}, 0.1), rm.worlds.Adversary(rm.Constrained({divergence!r}, 0.1))]
+print(rm.stress(mdp, policies, worlds{initial}))
+"""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysis:
+    """A studied problem, ready to be told."""
+
+    title: str
+    study: Study
+    names: Names
+    told: tuple[tuple[str, str], ...]
+    code: str
+
+    def write(self, path: str | Path) -> Path:
+        """One self-contained HTML page; needs plotly."""
+        lead, sections = sections_of(self.study, self.names, self.told, self.code)
+        return write_page(Path(path), self.title, lead, sections)
+
+    def _fields(self) -> _display.Fields:
+        advice = self.study.suggestion
+        return [
+            ("problem", self.title),
+            ("level", str(advice.ambiguity)),
+            *(("because", why) for why in advice.reasons),
+        ]
+
+    def __repr__(self) -> str:
+        return _display.as_text("Analysis", self._fields())
+
+    def _repr_html_(self) -> str:
+        return _display.as_html("Analysis", self._fields())
+
+
+def analyse(
+    mdp: MDP,
+    divergence: FDivergence | None = None,
+    *,
+    counts: Counts | None = None,
+    confidence: float = 0.95,
+    held_out: Sequence[MDP] | Models | None = None,
+    initial: npt.ArrayLike | None = None,
+    policies: Mapping[str, Any] | None = None,
+    layout: Layout | None = None,
+    title: str = "How robust should the decision be?",
+    told: Sequence[tuple[str, str]] = (),
+    source: str = "mdp = ...  # your model",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Study a problem: robustness curve, recommendation, stress test, and where decisions change.
+
+    Parameters
+    ----------
+    mdp : the model; with counts, `counts.model(discount)`
+    divergence : KL() by default
+    counts, confidence, held_out, initial : as for `suggest`
+    policies : more policies for the stress test, such as the one in use
+    layout : where states lie, if they are places of a grid
+    title, told : the page's title, and what else it should say of the problem
+    source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with
+    progress : called with (part, share done)
+
+    >>> from robustmdp import problems
+    >>> analyse(problems.river_swim(), initial=0).study.points[0].robust.status.code
+    'converged'
+    """
+    chosen = KL() if divergence is None else divergence
+    _checks.must(
+        layout is None or layout.n_states == mdp.n_states,
+        f"the layout must have a place for each of the {mdp.n_states} states: got {layout and layout.n_states}",
+    )
+    found = study(
+        mdp,
+        chosen,
+        counts=counts,
+        confidence=confidence,
+        held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
+        initial=initial,
+        policies=policies or {},
+        threads=threads,
+        progress=progress or (lambda part, share: None),
+    )
+    evidence = f", counts=counts, confidence={confidence!r}" if counts is not None else ""
+    evidence += ", held_out=held_out" if held_out is not None else ""
+    first = (
+        f", initial={int(initial)}" if isinstance(initial, int) else ", initial=initial" if initial is not None else ""
+    )
+    code = _CODE.format(source=source, divergence=_Code(chosen), evidence=evidence, initial=first)
+    return Analysis(title, found, Names(mdp, layout), tuple(told), code)
+
+
+class _Code:
+    """A divergence as a program writes it."""
+
+    def __init__(self, divergence: FDivergence) -> None:
+        self._text = f"rm.{divergence!r}"
+
+    def __repr__(self) -> str:
+        return self._text

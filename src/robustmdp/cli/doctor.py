@@ -1,0 +1,96 @@
+"""The commands `doctor` and `completion`: about this installation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import click
+
+from robustmdp import __version__
+from robustmdp.cli import options as given
+
+_CORE = ("numpy", "scipy", "numba", "click", "rich", "msgspec", "safetensors")
+_OPTIONAL = {
+    "gymnasium": "worlds by gym:ID",
+    "pyarrow": "Parquet files and compressed models",
+    "minari": "logs by minari:ID",
+    "matplotlib": "static figures",
+    "plotly": "reports",
+    "joblib": "experiments in processes",
+    "ray": "experiments on a cluster",
+    "pandas": "to_frame()",
+}
+_EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "joblib": "processes"}
+
+
+@click.command(short_help="Versions, threads, cache, optional parts.")
+@given.output_options
+def doctor(as_json: bool, quiet: bool) -> None:
+    """Say versions, threads, the cache of compiled kernels, and which optional parts are there.
+
+    \b
+    Example:
+      robustmdp doctor
+    """
+    from robustmdp.cli import show
+
+    del quiet
+    facts = {"robustmdp": __version__, "python": platform.python_version(), "system": platform.platform(), **_machine()}
+    core = {name: _version(name) for name in _CORE}
+    optional = {name: _version(name) for name in _OPTIONAL}
+    if as_json:
+        show.print_json({**facts, "core": core, "optional": optional})
+        return
+    rows = [(name, str(value)) for name, value in {**facts, **core}.items()]
+    show.print_rows("This installation", ("part", "found"), rows)
+    parts = [(name, optional[name] or f"pip install {_package(name)}", use) for name, use in _OPTIONAL.items()]
+    show.print_rows("Optional parts", ("part", "found", "for"), parts)
+
+
+def _machine() -> dict[str, Any]:
+    from numba.core import config
+
+    from robustmdp import _jit
+    from robustmdp.operators.threads import thread_count
+
+    folder = _jit.cache_folder()
+    files = list(folder.rglob("*.nb?")) if folder.is_dir() else []
+    size = sum(file.stat().st_size for file in files)
+    return {
+        "cores": os.cpu_count(),
+        "threads": thread_count(None),
+        "compiler": "off (NUMBA_DISABLE_JIT)" if config.DISABLE_JIT else "on",
+        "kernel cache": str(folder),
+        "cached kernels": f"{len(files)} files, {size / 1e6:.1f} MB",
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _package(name: str) -> str:
+    return name if name == "pandas" else f"'robustmdp[{_EXTRAS.get(name, name)}]'"
+
+
+@click.command(short_help="A script for the shell's completion.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, /, shell: str) -> None:
+    """Print the script that lets SHELL complete commands, options and problems.
+
+    \b
+    Example:
+      robustmdp completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(context.find_root().command, {}, "robustmdp", "_ROBUSTMDP_COMPLETE").source())

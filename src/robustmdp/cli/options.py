@@ -1,0 +1,85 @@
+"""Options that several commands share, so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+CONVERGED, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 3, 130
+
+ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
+DIVERGENCES = ("chi2", "kl", "tv", "burg", "hellinger", "js", "cr:K")
+PROBLEMS = ("chain", "river-swim", "machine-replacement", "inventory", "garnet:SxAxK", "grid:N", "gym:ID")
+
+Command = Callable[..., Any]
+
+
+def complete_problem(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
+    """Names of ready-made worlds, then files."""
+    del context, parameter
+    from click.shell_completion import CompletionItem
+
+    found: list[Any] = [CompletionItem(word) for word in PROBLEMS if word.startswith(begun)]
+    return found or [CompletionItem(begun, type="file")]
+
+
+def complete_divergence(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Short names of divergences."""
+    del context, parameter
+    return [word for word in DIVERGENCES if word.startswith(begun.lower())]
+
+
+def problem_argument(name: str = "problem", **settings: Any) -> Command:
+    """PROBLEM: a ready-made world, a file or a Gymnasium id."""
+    return click.argument(name, shell_complete=complete_problem, **settings)
+
+
+def divergence_option(default: str = "kl") -> Command:
+    """Which divergence."""
+    return click.option(
+        "--divergence",
+        default=default,
+        show_default=True,
+        shell_complete=complete_divergence,
+        metavar="NAME",
+        help="chi2, kl, tv, burg, hellinger, js or cr:K.",
+    )
+
+
+weight_option = click.option("--weight", type=float, help="Penalty per unit of divergence (lambda).")
+radius_option = click.option("--radius", type=float, help="Largest divergence nature may use (rho).")
+discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
+initial_option = click.option(
+    "--initial", metavar="STATE", help="Where it begins, by name or number; all alike if not given."
+)
+threads_option = click.option("--threads", type=int, help="Cores to use; all if not given.")
+rows_option = click.option("--rows", type=int, default=20, show_default=True, help="Lines of the table to show.")
+confidence_option = click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
+)
+held_out_option = click.option(
+    "--held-out", type=click.Path(), multiple=True, help="A model not used for this one; may be repeated."
+)
+vary_option = click.option(
+    "--vary", multiple=True, metavar="NAME=A,B,...", help="Other parameters of a gym: world, as held-out models."
+)
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bits.")
+
+
+def output_options(command: Command) -> Command:
+    """--json and --quiet, which every command has."""
+    for option in (
+        click.option("--quiet", is_flag=True, help="No progress, no warnings."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object at full precision."),
+    ):
+        command = option(command)
+    return command
+
+
+def level_options(command: Command) -> Command:
+    """A divergence with a weight or a radius."""
+    for option in (radius_option, weight_option, divergence_option("chi2")):
+        command = option(command)
+    return command
