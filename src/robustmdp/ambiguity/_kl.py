@@ -134,6 +134,8 @@ def constrained(p, a, x, o, n, rho, theta, closeness, prepared, e):
         if proposal == theta or theta > _LARGEST_TILT / largest:
             break
         theta = proposal
-    if closeness < math.inf and miss > 0.0 and slope > 0.0:
+    if closeness < math.inf and miss > 0.0 and theta > _LARGEST_TILT / largest and low > 0.0:
+        theta = low  # outcomes that differ by less than rounding of the spread: the last tilt inside the ball will do
+    elif closeness < math.inf and miss > 0.0 and slope > 0.0:
         theta -= min(2.0 * miss / slope, 0.5 * theta)  # a little back, into the ball
     return value, theta

@@ -8,6 +8,7 @@ import numpy as np
 
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.study import Study, rows_of, taken_by_nature
+from robustmdp.planning.continuation import Stage
 from robustmdp.report import Cell, Curve, DataTable, Distribution, Figure, Frame, Grid, Key, Listing, Panel, Slider
 from robustmdp.report.blocks import Block
 from robustmdp.report.figure import Style
@@ -21,7 +22,7 @@ _KIND = "value of"
 
 def explorer(study: Study, names: Names) -> Slider:
     """A frame per level; the pairs that nature pulls most at the recommended level are shown in all of them."""
-    taken = taken_by_nature(study.mdp, study.robust, study.robust.policy, study.start)
+    taken = taken_by_nature(study.mdp, study.doubt, study.robust, study.start)
     watched = np.argsort(-taken, kind="stable")[:_PAIRS]
     values = np.concatenate([point.robust.value for point in study.points])
     scale = (float(values.min()), float(values.max()))
@@ -101,16 +102,14 @@ def _frame(study: Study, names: Names, point: Point, watched: Sequence[int], sca
             ("states with another action", f"{len(point.changed):,} of {study.mdp.n_states:,}"),
         )
     )
-    rows = rows_of(study.mdp, robust, watched, robust.policy)
+    rows = rows_of(study.mdp, point.ambiguity, robust.value, watched, robust.policy)
     pulled = tuple(Distribution(names.pair(row), names.outcomes(row), high=1.0) for row in rows)
-    return Frame(
-        f"λ = {point.level:.3g}", (facts, policy_block(study, names, robust, point, scale), *pulled), point.level
-    )
+    return Frame(f"λ = {point.level:.3g}", (facts, policy_block(study, names, point, scale), *pulled), point.level)
 
 
-def policy_block(study: Study, names: Names, robust: Solution, point: Point, scale: tuple[float, float]) -> Block:
+def policy_block(study: Study, names: Names, point: Point, scale: tuple[float, float]) -> Block:
     """A grid with arrows where states are places, otherwise a table, changed states first."""
-    changed = set(point.changed.tolist())
+    robust, changed = point.robust, set(point.changed.tolist())
     if names.layout is not None:
         return policy_grid(names, robust, changed, "Policy and worst-case value", scale)
     order = [*sorted(changed), *(s for s in range(study.mdp.n_states) if s not in changed)][:_MOST_STATES]
@@ -127,7 +126,7 @@ def policy_block(study: Study, names: Names, robust: Solution, point: Point, sca
 
 
 def policy_grid(
-    names: Names, solution: Solution, changed: set[int], title: str, scale: tuple[float, float] | None = None
+    names: Names, solution: Solution | Stage, changed: set[int], title: str, scale: tuple[float, float] | None = None
 ) -> Grid:
     """The policy as arrows on the values."""
     layout = names.layout

@@ -153,7 +153,10 @@ def _decisions(study: Study, names: Names) -> tuple[Block, ...]:
         return (Paragraph("Nowhere: the robust policy decides as the trusting one does, in every state."),)
     lost = robust.q[states, robust.policy[states]] - robust.q[states, study.trusting.policy[states]]
     order = states[np.argsort(-lost, kind="stable")][:_MOST_ROWS]
-    kept, given_up = (rows_of(study.mdp, robust, order, policy) for policy in (robust.policy, study.trusting.policy))
+    kept, given_up = (
+        rows_of(study.mdp, study.doubt, robust.value, order, policy)
+        for policy in (robust.policy, study.trusting.policy)
+    )
     body = tuple(
         (names.state(new.state), names.action(old.action), names.action(new.action),
          float(robust.q[new.state, new.action] - robust.q[old.state, old.action]), names.pull(old), names.pull(new))

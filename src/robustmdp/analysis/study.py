@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity import Constrained, Nominal, Penalized
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.divergences import ChiSquare, FDivergence, TotalVariation
 from robustmdp.models import MDP, Counts
 from robustmdp.operators import RobustBellman
@@ -17,7 +18,7 @@ from robustmdp.planning import solve
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
-from robustmdp.tuning.curve import Point, as_table, changed_states, points_along
+from robustmdp.tuning.curve import Point, as_table, certainly_worse, points_along
 from robustmdp.tuning.start import distribution
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
@@ -59,11 +60,17 @@ class Study:
     stress: StressTable
     matching: Mapping[str, float]
 
-    @property
+    @cached_property
     def robust(self) -> Solution:
         """The recommended solution or, where trusting the model is recommended, that of the curve's knee."""
         trusted = isinstance(self.suggestion.ambiguity, Nominal)
-        return self.points[self.knee].robust if trusted else self.suggestion.solution
+        return self.points[self.knee].robust.solution(self.mdp) if trusted else self.suggestion.solution
+
+    @property
+    def doubt(self) -> Ambiguity:
+        """What `robust` guards against."""
+        trusted = isinstance(self.suggestion.ambiguity, Nominal)
+        return self.points[self.knee].ambiguity if trusted else self.suggestion.ambiguity
 
     @property
     def knee(self) -> int:
@@ -74,7 +81,9 @@ class Study:
     @property
     def changed(self) -> npt.NDArray[np.int64]:
         """The states in which `robust` decides otherwise than the policy that trusts the model."""
-        return changed_states(self.robust, self.trusting.policy)
+        states = np.arange(self.mdp.n_states)
+        lost = self.robust.q[states, self.robust.policy] - self.robust.q[states, self.trusting.policy]
+        return certainly_worse(lost, self.robust, self.trusting.policy)
 
 
 def study(
@@ -147,14 +156,14 @@ def _matching(
     return _USUAL_RADIUS, {}
 
 
-def _robust_policies(advice: Suggestion, points: Sequence[Point], curve: Table) -> dict[str, Solution]:
+def _robust_policies(advice: Suggestion, points: Sequence[Point], curve: Table) -> dict[str, npt.NDArray[Any]]:
     """The recommended policy, and the knee's where that is another one."""
     knee = points[curve.notes["knee"] % len(points)]
     if isinstance(advice.ambiguity, Nominal):
-        return {f"robust, λ = {knee.level:.3g}": knee.robust}
-    found = {"recommended": advice.solution}
+        return {f"robust, λ = {knee.level:.3g}": knee.robust.policy}
+    found = {"recommended": advice.solution.policy}
     if not np.array_equal(knee.robust.policy, advice.solution.policy):
-        found[f"robust, λ = {knee.level:.3g} (knee)"] = knee.robust
+        found[f"robust, λ = {knee.level:.3g} (knee)"] = knee.robust.policy
     return found
 
 
@@ -174,11 +183,12 @@ def _families(
     return [*found, *(Adversary(Constrained(each, min(usual, 0.5))) for each in others)]
 
 
-def rows_of(mdp: MDP, solution: Solution, states: npt.ArrayLike, policy: npt.NDArray[np.int64]) -> list[Row]:
-    """What nature makes of the pairs (state, policy[state]) against a solution."""
-    assert isinstance(solution.adversary, RobustBellman)
-    worst = solution.adversary.worst_rows(solution.base)
-    values = np.append(solution.value, 0.0)
+def rows_of(
+    mdp: MDP, ambiguity: Ambiguity, value: FloatArray, states: npt.ArrayLike, policy: npt.NDArray[np.int64]
+) -> list[Row]:
+    """What nature makes of the pairs (state, policy[state]) when it answers to a value."""
+    worst = RobustBellman(mdp, ambiguity).worst_rows(value)
+    values = np.append(value, 0.0)
     rows = []
     for state in np.asarray(states, dtype=np.int64).tolist():
         action = int(policy[state])
@@ -192,15 +202,14 @@ def rows_of(mdp: MDP, solution: Solution, states: npt.ArrayLike, policy: npt.NDA
     return rows
 
 
-def taken_by_nature(mdp: MDP, solution: Solution, policy: npt.NDArray[np.int64], start: FloatArray) -> FloatArray:
+def taken_by_nature(mdp: MDP, ambiguity: Ambiguity, solution: Solution, start: FloatArray) -> FloatArray:
     """What nature takes in each state, (S,): how much lower its row's mean is, times how often the policy is there."""
-    assert isinstance(solution.adversary, RobustBellman)
-    worst = solution.adversary.worst_rows(solution.base)
+    worst = RobustBellman(mdp, ambiguity).worst_rows(solution.value)
     outcomes = mdp.discount * np.append(solution.value, 0.0)[mdp.indices]
     if mdp.rewards_on_successors:
         outcomes = outcomes + mdp.rewards
     taken = np.add.reduceat((mdp.probabilities - worst) * outcomes, mdp.indptr[:-1])
-    pairs = np.array([mdp.pair(state, int(action)) for state, action in enumerate(policy)])
+    pairs = np.array([mdp.pair(state, int(action)) for state, action in enumerate(solution.policy)])
     return np.asarray(taken[pairs] * _occupancy(mdp, worst, pairs, start))
 
 

@@ -197,6 +197,23 @@ class MDP:
             rewards=self.rewards[kept] if self.rewards_on_successors else self.rewards,
         )
 
+    def restricted(self, pairs: IntArray) -> MDP:
+        """The same world with some of its pairs only, by their rising numbers; every state must keep one."""
+        lengths = np.diff(self.indptr)[pairs]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.indptr[pairs] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        state_ptr = np.searchsorted(pairs, self.state_ptr)
+        _checks.must(bool((np.diff(state_ptr) > 0).all()), "every state must keep at least one of its actions")
+        return replace(
+            self,
+            indptr=indptr,
+            indices=self.indices[entries],
+            probabilities=self.probabilities[entries],
+            rewards=self.rewards[entries if self.rewards_on_successors else pairs],
+            state_ptr=state_ptr,
+            actions=self.actions[pairs],
+        )
+
     def with_rewards(self, rewards: FloatArray) -> MDP:
         """The same world with other rewards, (n_pairs,) or (nnz,)."""
         _checks.must(

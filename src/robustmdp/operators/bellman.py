@@ -232,9 +232,10 @@ class RobustBellman:
             at = policy.pairs
             low, high = (np.add.reduceat(policy.weights * bound[at], policy.state_ptr[:-1]) for bound in (lower, upper))
             return Bracket(low, high, lower, upper, policy.actions(mdp))
-        low, best = np.empty(mdp.n_states), np.empty(mdp.n_states, dtype=np.int64)
-        kernels.best_actions(mdp.state_ptr, lower, 0, mdp.n_states, low, best)
-        return Bracket(low, np.maximum.reduceat(upper, starts), lower, upper, mdp.actions[best].astype(np.int64))
+        low = np.empty(mdp.n_states)
+        kernels.best_actions(mdp.state_ptr, lower, 0, mdp.n_states, low, self._best)
+        chosen = mdp.actions[self._best].astype(np.int64)
+        return Bracket(low, np.maximum.reduceat(upper, starts), lower, upper, chosen)
 
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
@@ -272,7 +273,7 @@ class RobustBellman:
         self.rows += sweeps * self.mdp.n_pairs
 
     def best_pairs(self) -> IntArray:
-        """The pairs chosen by the last sweep, (S,)."""
+        """The pairs chosen by the last sweep or bracket, (S,)."""
         return self._best
 
     @property

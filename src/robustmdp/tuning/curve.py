@@ -13,8 +13,10 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Constrained, Nominal, Penalized
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP
-from robustmdp.planning import evaluate, solve
-from robustmdp.planning.continuation import solve_along
+from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import policy_rows
+from robustmdp.planning import solve
+from robustmdp.planning.continuation import Stage, Walk, follow
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.start import distribution
@@ -137,10 +139,10 @@ def _levels(
 
 
 class Point(NamedTuple):
-    """One level: the robust solution, its policy's values under the model, the trusting policy's worst case."""
+    """One level: what is robust there, that policy's values under the model, the trusting policy's worst case."""
 
     ambiguity: Penalized | Constrained
-    robust: Solution
+    robust: Stage
     under_model: FloatArray
     trusting: FloatArray
     changed: npt.NDArray[np.int64]
@@ -162,17 +164,32 @@ def points_along(
     threads: int | None = None,
 ) -> Iterator[Point]:
     """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
-    family = [(_place(level), form(divergence, level)) for level in levels.tolist()]
-    under_model, under_doubt = trusting, trusting
-    how: Any = {"tol": tol, "threads": threads}
-    for (_, ambiguity), robust in zip(family, solve_along(mdp, family, **how), strict=True):
-        if robust.status.code == "interrupted":
+    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, trusting.policy), tol, threads)
+    policy, under_model = trusting.policy, trusting.value
+    for level in levels.tolist():
+        ambiguity = form(divergence, level)
+        robust = everything.step(_place(level), ambiguity)
+        doubted, changed = robust, np.empty(0, np.int64)
+        if not np.array_equal(robust.policy, policy):
+            policy = robust.policy
+            chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
+            under_model = follow(chain, under_model, tol)[0].value
+        if not np.array_equal(policy, trusting.policy):
+            doubted = alone.step(_place(level), ambiguity)
+            changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
+        if "interrupted" in (robust.status.code, doubted.status.code):
             raise KeyboardInterrupt
-        if not np.array_equal(robust.policy, under_model.policy):
-            under_model = evaluate(mdp, robust.policy, Nominal(), start=under_model.value, **how)
-        under_doubt = evaluate(mdp, trusting.policy, ambiguity, start=under_doubt.value, **how)
-        changed = changed_states(robust, trusting.policy)
-        yield Point(ambiguity, robust, under_model.value, under_doubt.value, changed)
+        yield Point(ambiguity, robust, under_model, doubted.value, changed)
+
+
+def under(mdp: MDP, policy: npt.NDArray[np.int64]) -> MDP:
+    """The world in which a policy, (S,), is all there is to do."""
+    return mdp.restricted(policy_rows(mdp, policy).pairs)
+
+
+def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The states in which a policy's action loses against the robust one, by more than errors; ties are no change."""
+    return np.flatnonzero((robust.policy != policy) & (lost > 2.0 * robust.error_bound))
 
 
 def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Table:
@@ -189,13 +206,6 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
     table = Table.of(**columns)
     certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
     return table.with_notes(knee=knee(table["nominal"], table["worst"] - table["trusting"], certain))
-
-
-def changed_states(robust: Solution, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The states in which a policy's action is certainly worse than the robust one; ties are no change."""
-    states = np.arange(len(policy))
-    lost = robust.q[states, robust.policy] - robust.q[states, policy]
-    return np.flatnonzero((robust.policy != policy) & (lost > 2.0 * robust.error_bound))
 
 
 def _place(level: float) -> float:

@@ -75,6 +75,7 @@ def suggest(
     *,
     counts: Counts | None = None,
     confidence: float = 0.95,
+    method: str | None = None,
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
     loss: float = 0.05,
@@ -94,6 +95,7 @@ def suggest(
     mdp : the model; with counts, `counts.model(discount)`
     divergence : KL() by default
     counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`
+    method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
     loss : the average loss against trusting the model that is bearable, relative to its mean
@@ -113,7 +115,7 @@ def suggest(
         return _at_the_knee(mdp, chosen, initial, threads, progress)
     trial = _Trial(mdp, initial, loss, threads, progress)
     if counts is not None:
-        radii = np.asarray(radius_from_counts(counts, chosen, confidence, seed=seed))[:, : mdp.n_actions]
+        radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
         trial.run("share", _SHARES, lambda share: _scaled(chosen, radii, share), Plausible(counts, draws, seed))
         first = (
             f"The radii at confidence {confidence:g} are for each pair by itself; nature rarely uses all of them at "
@@ -147,9 +149,8 @@ class _Trial:
     def run(self, unit: str, levels: Sequence[float], at: Callable[[float], Ambiguity], worlds: Any) -> None:
         """Solve every candidate, try each in every world, choose by every other world."""
         family = [(float(np.log(level)) if level > 0 else -1e3, at(level)) for level in levels]
-        self.ambiguities = [ambiguity for _, ambiguity in family]
-        self.solutions = list(solve_along(self.mdp, family, tol=1e-6, threads=self.threads))
-        policies = {f"{place}": solution for place, solution in enumerate(self.solutions)}
+        self.stages = list(solve_along(self.mdp, family, tol=1e-6, threads=self.threads))
+        policies = {f"{place}": stage.policy for place, stage in enumerate(self.stages)}
         table = stress(
             self.mdp, policies, worlds, initial=self.initial, threads=self.threads, progress=self.progress
         ).outcomes
@@ -172,7 +173,7 @@ class _Trial:
         """The least robust bearable candidate with nearly the largest gain in the worst tenth."""
         bearable = self._lost(self.means) <= self.loss
         gain = np.where(bearable, self.tails - self.tails[0], -np.inf)
-        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > 0 else 0
+        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > _slack(self.tails) else 0
 
     def _lost(self, means: FloatArray) -> FloatArray:
         lost: FloatArray = (means[0] - means) / max(abs(float(means[0])), 1e-300)
@@ -180,7 +181,8 @@ class _Trial:
 
     def _pays(self) -> bool:
         means, tails = self.judged
-        return bool(self.place > 0 and tails[1] > tails[0] and self._lost(means)[1] <= self.loss)
+        better = tails[1] - tails[0] > _slack(tails)
+        return bool(self.place > 0 and better and self._lost(means)[1] <= self.loss)
 
     def suggestion(self, first: str, radii: FloatArray | None) -> Suggestion:
         """With its reasons in words and numbers."""
@@ -191,7 +193,7 @@ class _Trial:
             best = "No level was better than trusting the model in the worst tenth at a bearable average loss."
             reasons = (first, best, f"Trusting the model: mean {means[0]:.4g}, worst tenth {tails[0]:.4g}.")
         else:
-            verdict = "better" if tails[1] > tails[0] else "not better"
+            verdict = "better" if tails[1] - tails[0] > _slack(tails) else "not better"
             reasons = (
                 first,
                 f"The {unit} {level:.3g} is the smallest with nearly the largest gain in the worst tenth.",
@@ -199,7 +201,13 @@ class _Trial:
                 f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
                 f"{_lost_in_words(float(self._lost(means)[1]))} ({means[1]:.4g} against {means[0]:.4g}).",
             )
-        return Suggestion(self.ambiguities[self.place], self.solutions[self.place], reasons, self.table, radii)
+        stage = self.stages[self.place]
+        return Suggestion(stage.ambiguity, stage.solution(self.mdp, threads=self.threads), reasons, self.table, radii)
+
+
+def _slack(values: FloatArray) -> float:
+    """What evaluation to a relative 1e-6 leaves open between two values."""
+    return 4e-6 * max(1.0, float(np.abs(values).max()))
 
 
 def _lost_in_words(lost: float) -> str:
