@@ -20,6 +20,12 @@ def keys_of(figure: Figure) -> list[Key]:
     return sorted(found, key=lambda key: (kinds.index(key.kind), 0.0 if isinstance(key.value, str) else key.value))
 
 
+def style_of(figure: Figure, key: Key) -> Style:
+    """How a key's curves are drawn where they agree, else a plain line."""
+    styles = {curve.style for curve in curves_of(figure) if curve.key == key}
+    return styles.pop() if len(styles) == 1 else "line"
+
+
 def styles_of(figure: Figure) -> list[tuple[Style, str]]:
     """Styles with the names of their curves, where there are several styles."""
     names: dict[Style, dict[str, None]] = {}

@@ -8,7 +8,7 @@ from html import escape
 from robustmdp.report.colours import Ink, Palette
 from robustmdp.report.figure import Diagram, Figure, Panel, Style
 from robustmdp.report.interactive import DASHES, size_of
-from robustmdp.report.legend import columns_of, curves_of, keys_of, styles_of
+from robustmdp.report.legend import columns_of, curves_of, keys_of, style_of, styles_of
 
 _SHAPES = {
     "circle": '<circle cx="16" cy="7" r="4"/>',
@@ -45,8 +45,9 @@ def _legend(figure: Figure, palette: Palette) -> str:
     marked = {curve.key for curve in curves_of(figure)}
     buttons = "".join(
         f'<button type="button" aria-pressed="true" data-key="{number}">'
-        f"{_swatch(palette[key], 'line', marked=key in marked)}{escape(str(key))}</button>"
+        f"{_swatch(palette[key], style, marked=key in marked and style not in DASHES)}{escape(str(key))}</button>"
         for number, key in enumerate(keys_of(figure))
+        for style in (style_of(figure, key),)
     )
     grey = Ink(_GREY, "circle")
     samples = "".join(

@@ -12,7 +12,7 @@ import numpy as np
 from robustmdp.report import geometry
 from robustmdp.report.colours import Ink, Palette
 from robustmdp.report.figure import Curve, Diagram, Figure, Panel, Style
-from robustmdp.report.legend import columns_of, curves_of, keys_of, rows_of, styles_of
+from robustmdp.report.legend import columns_of, curves_of, keys_of, rows_of, style_of, styles_of
 from robustmdp.report.resolution import along, fitted, thin, within
 
 MARKERS = {
@@ -201,11 +201,12 @@ def _add_legend(canvas: Any, figure: Figure, palette: Palette) -> None:
     from matplotlib.lines import Line2D
 
     marked = {curve.key for curve in curves_of(figure)}
+    arrow = {"linestyle": "-", "marker": "none"}
     handles = [
         Line2D(
             [],
             [],
-            **_look("line" if key in marked else "dashed", palette[key]) | {"linestyle": "-"},
+            **_look(style_of(figure, key), palette[key]) | ({} if key in marked else arrow),
             label=plain(str(key)),
         )
         for key in keys_of(figure)
