@@ -14,9 +14,10 @@ demo: $(VENV)/.analyse
 	mkdir -p demo
 	$(BIN)/robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21 --out demo/frozen-lake.html
 
-# Real data to test with; its own dependencies are of no use here.
+# Real data to test with, whose own dependencies are of no use here; and Storm, to read our files, where it installs.
 $(VENV)/.worlds: $(VENV)/.test
 	$(BIN)/pip install --quiet --no-deps icu-sepsis==2.0.1
+	-$(BIN)/pip install --quiet stormpy==2.0.0 --constraint constraints.txt
 	touch $@
 
 test: $(VENV)/.worlds
@@ -41,7 +42,7 @@ bench: $(VENV)/.bench
 verify: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
 	$(BIN)/python tests/verify_kills.py
-	$(BIN)/python tests/verify_files.py
+	PYTHONPATH=tests $(BIN)/python tests/verify_files.py
 
 clean:
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build

@@ -18,6 +18,7 @@ PARTS = (
     "learning_memory",
     "gymnasium_overhead",
     "learners",
+    "coverage",
     "reproduction",
 )
 

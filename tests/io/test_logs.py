@@ -276,7 +276,9 @@ ROWS = "0,0,0.5,1,0\n" * 19
         ("0,0,0,5,1,0", "^each line must have 5 fields: got 6 at line 22 of log.csv$"),
         ("0,0", "^each line must have 5 fields: got 2 at line 22 of log.csv$"),
         ('0,0,1,1,"0\n",0,1,1,0', "^log.csv must hold one transition per line: a quoted field has more$"),
-        ("0,0,1_0,1,0", "^log.csv must hold one transition per line: could not convert string '1_0'"),
+        ("0,0,1_0,1,0", "^reward must be a number: got '1_0' at line 22 of log.csv$"),
+        ("0,0,\uff11,1,0", "^reward must be a number: got '\uff11' at line 22 of log.csv$"),
+        ('"0,0",1,1,1', "^each line must have 5 fields: got 4 at line 22 of log.csv$"),
     ],
 )
 def test_csv_refusals_name_the_line(tmp_path: Path, text: str, message: str) -> None:

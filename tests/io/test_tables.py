@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustmdp.io.tables import read_table, write_table
@@ -51,6 +51,7 @@ def test_parquet_gives_every_bit_and_every_note_back(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["table.parquet"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

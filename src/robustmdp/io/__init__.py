@@ -1,3 +1,8 @@
 """Files in and out."""
 
+from robustmdp.io.files import read as read
+from robustmdp.io.files import read_outcomes as read_outcomes
+from robustmdp.io.files import write as write
+from robustmdp.io.formats import formats as formats
 from robustmdp.io.logs import read_log as read_log
+from robustmdp.io.policies import read_policy as read_policy

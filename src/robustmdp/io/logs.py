@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp.io.arrow import parquet_file, to_numpy, whole_batches
+from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
+from robustmdp.io.words import listed
 from robustmdp.models.trajectory import BLOCK, COLUMNS, INDICES, WINDOW, RawColumns, Source, Trajectory, fingerprint
 
 _SYNONYMS = {
@@ -24,6 +25,7 @@ _SYNONYMS = {
     "terminated": ("terminated", "terminal"),
 }
 _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_KINDS = {name: WHOLE if name in INDICES else NUMBER for name in COLUMNS} | {"terminated": TEXT}
 _MEGABYTE = 1 << 20
 
 
@@ -95,7 +97,7 @@ def _find_columns(given: Mapping[str, str | None], present: Sequence[str], file:
             free = [own for own in present if own not in known.values()]
             close = difflib.get_close_matches(name, free, n=1)
             hint = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
-            _checks.fail(f"{file} must have a column {name!r}: it has {', '.join(map(repr, present))}{hint}")
+            _checks.fail(f"{file} must have a column {name!r}: it has {listed(present)}{hint}")
     found = {name: own for name, own in known.items() if own is not None}
     for own in found.values():
         _checks.must(list(present).count(own) == 1, f"the columns of {file} must all differ: {own!r} came twice")
@@ -119,107 +121,41 @@ def _file_fingerprint(path: Path, columns: Mapping[str, str]) -> str:
 class _Csv:
     """A CSV file, one transition per line after a line of names."""
 
-    path: Path
+    file: CsvFile
     columns: dict[str, str]
-    header: tuple[str, ...]
     window = WINDOW
     # Counting the lines would mean to read them all; that a scan for n_states has done so must not change the answer.
     length = None
 
     @staticmethod
     def open(path: Path, columns: Mapping[str, str | None]) -> _Csv:
-        with _text(path) as file:
-            lines = _filled(file)
-            header = tuple(name.strip() for name in _fields(next(lines, "")))
-            _checks.must(any(header), f"{path.name} must start with the names of its columns: got an empty file")
-            found = _find_columns(columns, header, path.name)
-            _checks.must(next(lines, None) is not None, f"{path.name} must hold at least one transition: got none")
-        return _Csv(path, found, header)
+        file = CsvFile.open(path)
+        found = _find_columns(columns, file.header, path.name)
+        file.must_hold_rows()
+        return _Csv(file, found)
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return self.file.name
 
     @property
     def expected_length(self) -> int:
         """The filled lines after the header, counted without reading what they say."""
-        with self.path.open("rb") as file:
+        with self.file.path.open("rb") as file:
             return max(1, sum(1 for line in file if not line.isspace()) - 1)
 
     @property
     def fingerprint(self) -> str:
-        return _file_fingerprint(self.path, self.columns)
+        return _file_fingerprint(self.file.path, self.columns)
 
     def sizes(self) -> None:
         return None
 
     def place(self, name: str, row: int) -> str:
-        with _text(self.path) as file:
-            filled = (number for number, line in enumerate(file, 1) if not line.isspace())
-            return f"line {next(islice(filled, row + 1, None))} of {self.name}"
+        return self.file.place(row)
 
     def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        positions = {name: self.header.index(self.columns[name]) for name in names if name in self.columns}
-        with _text(self.path) as file:
-            lines = islice(_filled(file), start + 1, None)
-            while block := list(islice(lines, BLOCK)):
-                yield self._parsed(block, positions, start)
-                start += len(block)
-
-    def _parsed(self, lines: list[str], positions: Mapping[str, int], start: int) -> RawColumns:
-        # numpy's reader is as quick as pyarrow's within a factor of two, needs nothing installed, and leaves the lines
-        # in our hands, so that an error can name the one.
-        commas = len(self.header) - 1
-        if any(line.count(",") != commas for line in lines):
-            self._check_widths(lines, start)
-        types = [(name, "U16" if name == "terminated" else "f8") for name in positions]
-        try:
-            table = np.loadtxt(
-                lines, types, comments=None, delimiter=",", usecols=tuple(positions.values()), ndmin=1, quotechar='"'
-            )
-        except ValueError as error:
-            self._explain(lines, positions, start)
-            raise ValueError(f"{self.name} must hold one transition per line: {error}") from error
-        _checks.must(
-            len(table) == len(lines), f"{self.name} must hold one transition per line: a quoted field has more"
-        )
-        return {name: table[name] for name in positions}
-
-    def _check_widths(self, lines: list[str], start: int) -> None:
-        for row, line in enumerate(lines, start):
-            count = len(_fields(line))
-            if count != len(self.header):
-                _checks.fail(f"each line must have {len(self.header)} fields: got {count} at {self.place('', row)}")
-
-    def _explain(self, lines: list[str], positions: Mapping[str, int], start: int) -> None:
-        """Fail at the first field that is not a number."""
-        for row, line in enumerate(lines, start):
-            fields = _fields(line)
-            for name, position in positions.items():
-                if name != "terminated" and not _is_number(fields[position]):
-                    kind = "a whole number" if name in INDICES else "a number"
-                    _checks.fail(f"{name} must be {kind}: got {fields[position]!r} at {self.place(name, row)}")
-
-
-def _text(path: Path) -> IO[str]:
-    # What is not UTF-8 can only stand in columns that are not read, or is refused as a number.
-    return path.open(encoding="utf-8-sig", errors="replace")
-
-
-def _filled(file: IO[str]) -> Iterator[str]:
-    return (line for line in file if not line.isspace())
-
-
-def _fields(line: str) -> list[str]:
-    return next(csv.reader([line]), [])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return self.file.blocks({name: self.columns[name] for name in names if name in self.columns}, _KINDS, start)
 
 
 @dataclass(frozen=True)
@@ -232,7 +168,7 @@ class _Parquet:
 
     @staticmethod
     def open(path: Path, columns: Mapping[str, str | None]) -> _Parquet:
-        with _parquet_file(path) as file:
+        with parquet_file(path) as file:
             found = _find_columns(columns, file.schema_arrow.names, path.name)
             rows = file.metadata.num_rows
         _checks.must(rows > 0, f"{path.name} must hold at least one transition: got none")
@@ -244,7 +180,7 @@ class _Parquet:
 
     @property
     def length(self) -> int:
-        with _parquet_file(self.path) as file:
+        with parquet_file(self.path) as file:
             return int(file.metadata.num_rows)
 
     @property
@@ -257,12 +193,15 @@ class _Parquet:
 
     def sizes(self) -> tuple[int, int] | None:
         """From the statistics that most writers leave in the file."""
-        with _parquet_file(self.path) as file:
+        with parquet_file(self.path) as file:
             groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         largest: dict[str, int] = {}
         for name in INDICES:
             for group in groups:
-                columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+                try:
+                    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+                except UnicodeDecodeError:
+                    return None
                 statistics = getattr(columns.get(self.columns[name]), "statistics", None)
                 top = statistics.max if statistics is not None and statistics.has_min_max else None
                 if group.num_rows > 0 and not (isinstance(top, int) and top >= 0):
@@ -275,31 +214,18 @@ class _Parquet:
 
     def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
         own = {name: self.columns[name] for name in names if name in self.columns}
-        with _parquet_file(self.path) as file:
+        with parquet_file(self.path) as file:
             group = 0
             while group < file.metadata.num_row_groups and start >= file.metadata.row_group(group).num_rows:
                 start -= file.metadata.row_group(group).num_rows
                 group += 1
             groups = range(group, file.metadata.num_row_groups)
             batches = file.iter_batches(BLOCK, groups, list(own.values()), use_threads=False) if groups else ()
-            for batch in batches:
+            for batch in whole_batches(batches, self.name):
                 kept = batch.slice(start)
                 start = max(start - batch.num_rows, 0)
                 if kept.num_rows:
-                    yield {name: kept.column(column).to_numpy(zero_copy_only=False) for name, column in own.items()}
-
-
-def _parquet_file(path: Path) -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("pyarrow must be installed to read Parquet logs: pip install 'robustmdp[parquet]'") from None
-    try:
-        # With a buffer of its own a column is read bit by bit; without one, a whole row group, which may be the file.
-        return pq.ParquetFile(path, buffer_size=_MEGABYTE, pre_buffer=False)
-    except pa.ArrowInvalid as error:
-        _checks.fail(f"{path.name} must be a Parquet file: {error}")
+                    yield {name: to_numpy(kept.column(column)) for name, column in own.items()}
 
 
 @dataclass(frozen=True, eq=False)

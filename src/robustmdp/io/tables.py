@@ -58,7 +58,8 @@ def write_parquet(table: Table, path: Path) -> None:
     _parquet().write_table(columns.replace_schema_metadata(notes), str(path), compression="zstd")
 
 
-def _write_csv(table: Table, path: Path) -> None:
+def write_csv(table: Table, path: Path) -> None:
+    """Just write; `write_table` is for files that must be whole."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
@@ -73,4 +74,4 @@ def _parquet() -> Any:
     return parquet
 
 
-_WRITERS = {".parquet": write_parquet, ".csv": _write_csv}
+_WRITERS = {".parquet": write_parquet, ".csv": write_csv}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,23 +80,27 @@ class Counts:
         return out
 
     def with_successors(self, known: MDP) -> Counts:
-        """The same counts, with every transition of a model listed as possible."""
+        """The same counts, with every transition of a model listed as possible; it may have more states and actions."""
         _checks.must(
-            (known.n_states, known.n_actions) == (self.n_states, self.n_actions),
-            f"the known model must have as many states and actions as the log ({self.n_states}, {self.n_actions}): "
+            known.n_states >= self.n_states and known.n_actions >= self.n_actions,
+            f"the known model must have all states and actions of the log ({self.n_states}, {self.n_actions}): "
             f"got ({known.n_states}, {known.n_actions})",
         )
         lengths = np.diff(known.indptr)
         rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
         ends = known.indices == known.n_states
-        states = np.repeat(known.states, lengths)
-        tally = _Tally(self.n_states, self.n_actions)
-        tally.merge(*self._entries())
-        # An ending keeps no successor in a model: it is listed at its own state, unless the log saw another place.
-        key = tally.key(states, np.repeat(known.actions, lengths), np.where(ends, states, known.indices), ends)
-        fresh = ~np.isin(key, tally.keys) & ~(ends & np.isin(key // tally.width, tally.rows_that_end()))
+        tally = _Tally(known.n_states, known.n_actions)
+        tally.merge(*self._entries(tally))
+        places = np.where(ends, 0, known.indices)
+        key = tally.key(np.repeat(known.states, lengths), np.repeat(known.actions, lengths), places, False)
+        fresh = ~ends & ~np.isin(key, tally.keys)
         tally.merge(key[fresh], np.zeros(int(fresh.sum())), rewards[fresh])
-        return replace(tally.counts(), state_names=self.state_names, action_names=self.action_names)
+        tally.list_endings(key[ends] // tally.width, rewards[ends])
+        return replace(
+            tally.counts(),
+            state_names=self.state_names if known.n_states == self.n_states else known.state_names,
+            action_names=self.action_names if known.n_actions == self.n_actions else known.action_names,
+        )
 
     def probabilities(self, smoothing: str = "half") -> FloatArray:
         """(n_i + c)/(n + c k) over the k listed successors of each pair, (nnz,), with c = 0, 1/2 or 1.
@@ -141,8 +148,7 @@ class Counts:
             action_names=self.action_names[: int(action.max()) + 1] if self.action_names else None,
         )
 
-    def _entries(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        tally = _Tally(self.n_states, self.n_actions)
+    def _entries(self, tally: _Tally) -> tuple[IntArray, FloatArray, FloatArray]:
         lengths = np.diff(self.indptr)
         state, action = np.repeat(self.state, lengths), np.repeat(self.action, lengths)
         return tally.key(state, action, self.next_state, self.ended), self.count, self.reward
@@ -180,7 +186,7 @@ def estimate(
     discount : that of the log by default
     smoothing : "none", n_i/n; "half", (n_i + 1/2)/(n + k/2), around which `radius_from_counts` has its radii;
         "laplace", (n_i + 1)/(n + k). The k successors are those that were seen or that `known` lists.
-    known : a model whose transitions are listed as possible, optional
+    known : a model whose transitions are listed as possible, optional; with at least the log's states and actions
 
     >>> log = Trajectory([0, 0, 0, 1], [0, 0, 0, 0], [1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1], n_actions=2)
     >>> found = estimate(log, 0.9, smoothing="laplace")
@@ -211,9 +217,24 @@ class _Tally:
         key: IntArray = pair * self.width + np.asarray(ended, np.int64) * self.n_states + next_state
         return key
 
-    def rows_that_end(self) -> IntArray:
-        """The pairs that have an ending."""
-        return np.unique(self.keys[self.keys % self.width >= self.n_states] // self.width)
+    def list_endings(self, pairs: IntArray, rewards: FloatArray) -> None:
+        """List a model's endings, sorted by pair.
+
+        A model does not keep where an episode ended: an ending that was seen is taken for the one with the nearest
+        reward; those left over are listed where no other ending of the pair is, first at its own state.
+        """
+        new: list[tuple[int, float]] = []
+        for pair, offered in _grouped(pairs, rewards):
+            first, state = pair * self.width + self.n_states, pair // self.n_actions
+            seen = slice(*np.searchsorted(self.keys, (first, first + self.n_states)).tolist())
+            for reward in self._rewards[seen].tolist()[: len(offered)]:
+                offered.remove(min(offered, key=lambda other: abs(other - reward)))
+            taken = set((self.keys[seen] - first).tolist())
+            around = ((state + j) % self.n_states for j in range(self.n_states))
+            free = (first + place for place in around if place not in taken)
+            new += zip(free, offered, strict=False)
+        keys = np.array([key for key, _ in new], np.int64)
+        self.merge(keys, np.zeros(len(new)), np.array([reward for _, reward in new]))
 
     def add(self, piece: Transitions) -> None:
         """One of each."""
@@ -251,3 +272,10 @@ class _Tally:
             n_states=self.n_states,
             n_actions=self.n_actions,
         )
+
+
+def _grouped(pairs: IntArray, rewards: FloatArray) -> Iterator[tuple[int, list[float]]]:
+    """The rewards of each pair, which are sorted."""
+    together = zip(pairs.tolist(), rewards.tolist(), strict=True)
+    for pair, entries in groupby(together, key=itemgetter(0)):
+        yield pair, [reward for _, reward in entries]

@@ -1,0 +1,53 @@
+"""A Parquet model of 10 million transitions, against pyarrow's own reader; memory in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.figure import Figure, best_time
+
+
+def figures(n_states: int = 500_000) -> list[Figure]:
+    import pyarrow.parquet as pq
+
+    import robustmdp as rm
+    from robustmdp.io import read, write
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(rm.problems.garnet(n_states, 4, 5, 0.95, seed=0), Path(folder) / "model.parquet")
+        # In turns, since what else runs on the machine comes and goes.
+        ours, theirs = zip(
+            *((best_time(lambda: read(path), 1), best_time(lambda: pq.read_table(path), 1)) for _ in range(5)),
+            strict=True,
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.files", str(path)], check=True, capture_output=True, text=True
+        )
+    return [
+        Figure("10,000,000 transitions from Parquet: time / pyarrow's read_table", min(ours) / min(theirs), 3.0),
+        Figure("10,000,000 transitions from Parquet: peak memory / the model's arrays", float(done.stdout), 3.0),
+    ]
+
+
+def _peak() -> int:
+    """Of this program alone: what getrusage tells begins with the process that started it."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines["VmHWM"].split()[0]) * 1024
+
+
+def measure(path: Path) -> float:
+    import robustmdp as rm
+    from robustmdp.io import read, write
+
+    with tempfile.TemporaryDirectory() as folder:
+        read(write(rm.problems.garnet(1_000, 4, 5, 0.95, seed=0), Path(folder) / "warm.parquet"))
+    before = _peak()
+    mdp = read(path)
+    return (_peak() - before) / mdp.nbytes
+
+
+if __name__ == "__main__":
+    print(measure(Path(sys.argv[1])))

@@ -1,0 +1,106 @@
+"""A model as formats without an end see it: explicit states stand for the end, stay for ever and earn nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from robustmdp.models import MDP
+from robustmdp.models.mdp import FloatArray, IntArray
+
+_PIECE = 1 << 20  # transitions at a time
+
+
+class Piece(NamedTuple):
+    """Some transitions: equally long 1-D arrays; `choice` counts the actions of a state."""
+
+    state: IntArray
+    action: IntArray
+    choice: IntArray
+    next_state: IntArray
+    probability: FloatArray
+    reward: FloatArray
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th of them."""
+
+    mdp: MDP
+    ends: int
+
+    @staticmethod
+    def of(mdp: MDP) -> Explicit:
+        """As many ends as the pair with most of them needs, so that no two of its outcomes become one."""
+        ways = np.add.reduceat(mdp.indices == mdp.n_states, mdp.indptr[:-1], dtype=np.int64)
+        return Explicit(mdp, int(ways.max()))
+
+    @property
+    def n_states(self) -> int:
+        """With the ends."""
+        return self.mdp.n_states + self.ends
+
+    @property
+    def n_choices(self) -> int:
+        """With those of the ends."""
+        return self.mdp.n_pairs + self.ends
+
+    @property
+    def nnz(self) -> int:
+        """With the transitions of the ends."""
+        return self.mdp.nnz + self.ends
+
+    @property
+    def actions_have_gaps(self) -> bool:
+        """Is an action's number ever another than that of the choice?"""
+        return not np.array_equal(self.mdp.actions, self._choices())
+
+    def _choices(self) -> IntArray:
+        first = np.repeat(self.mdp.state_ptr[:-1], np.diff(self.mdp.state_ptr))
+        return np.asarray(np.arange(self.mdp.n_pairs) - first)
+
+    def pieces(self, *, by_choice: bool = False) -> Iterator[Piece]:
+        """All transitions in order; `by_choice` gives those of a pair their mean reward."""
+        mdp = self.mdp
+        states, choices = mdp.states, self._choices()
+        first = 0
+        while first < mdp.n_pairs:
+            last = max(first + 1, int(np.searchsorted(mdp.indptr, mdp.indptr[first] + _PIECE, side="right")) - 1)
+            pair = np.repeat(np.arange(first, last), np.diff(mdp.indptr[first : last + 1]))
+            part = slice(int(mdp.indptr[first]), int(mdp.indptr[last]))
+            yield Piece(
+                state=states[pair],
+                action=mdp.actions[pair],
+                choice=choices[pair],
+                next_state=self._successors(part, mdp.indptr[pair + 1]),
+                probability=mdp.probabilities[part],
+                reward=self._rewards(part, pair, mdp.indptr[first:last] - part.start, by_choice),
+            )
+            first = last
+        if self.ends:
+            last_states = np.arange(mdp.n_states, self.n_states)
+            zeros = np.zeros(self.ends, np.int64)
+            yield Piece(last_states, zeros, zeros, last_states, np.ones(self.ends), np.zeros(self.ends))
+
+    def _successors(self, part: slice, stops: IntArray) -> IntArray:
+        """The ends of a row are its last entries: count them off."""
+        successors = self.mdp.indices[part].astype(np.int64)
+        ending = successors == self.mdp.n_states
+        if ending.any():
+            new = ending & np.append(True, (~ending[:-1]) | (stops[1:] != stops[:-1]))
+            starts = np.maximum.accumulate(np.where(new, np.arange(len(ending)), 0))
+            successors[ending] += (np.arange(len(ending)) - starts)[ending]
+        return successors
+
+    def _rewards(self, part: slice, pair: IntArray, starts: IntArray, by_choice: bool) -> FloatArray:
+        if not self.mdp.rewards_on_successors:
+            return self.mdp.rewards[pair]
+        rewards, weights = self.mdp.rewards[part], self.mdp.probabilities[part]
+        if not by_choice:
+            return rewards
+        means = np.add.reduceat(weights * rewards, starts) / np.add.reduceat(weights, starts)
+        low, high = np.minimum.reduceat(rewards, starts), np.maximum.reduceat(rewards, starts)
+        return np.asarray(np.where(low == high, rewards[starts], means)[pair - pair[0]])

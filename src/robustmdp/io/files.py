@@ -1,0 +1,169 @@
+"""`read` and `write`: models and solutions in files of any known format."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from pathlib import Path
+
+from robustmdp import _checks
+from robustmdp._files import whole
+from robustmdp.io.explicit import Explicit
+from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file
+from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_meta
+from robustmdp.io.outcomes import models_of
+from robustmdp.io.policies import write_solution
+from robustmdp.io.rows import Read, check_room, model_of
+from robustmdp.models import MDP
+from robustmdp.result import Solution
+
+
+def read(path: str | os.PathLike[str], discount: float | None = None, *, format: str | None = None) -> MDP:
+    r"""A model from a file.
+
+    Every file is checked; an error names file, line and column. What a format cannot hold (discount, names, endings) is
+    read from `<path>.meta.json` where `write` left it. A state that is only ever reached, never left, gets one action
+    that stays and earns nothing, with a warning.
+
+    Parameters
+    ----------
+    path : a file
+        .csv or .parquet (craam's columns idstatefrom, idaction, idstateto, probability and reward, in any order), .tra
+        or its stem (PRISM's explicit files), .drn (Storm's), .safetensors (our own, mapped into memory without a copy),
+        .safetensors.zst, or "gym:ID" for a Gymnasium environment that publishes its transitions
+    discount : float in [0, 1), instead of the file's own
+        Needed where there is none.
+    format : one of `formats()`, by default from the extension
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "coin.csv")
+    >>> names = "idstatefrom,idaction,idstateto,probability,reward"
+    >>> _ = file.write_text(f"{names}\n0,0,0,0.5,1\n0,0,1,0.5,1\n1,0,0,1,0\n")
+    >>> world = read(file, discount=0.9)
+    >>> world.n_states, world.nnz, world.rewards.tolist()
+    (2, 3, [1.0, 0.0])
+    >>> read(write(world, file.with_suffix(".drn"))) == world
+    True
+    """
+    if isinstance(path, str) and path.startswith(GYMNASIUM):
+        return _from_gymnasium(path, discount, format)
+    file, kind = _found(path, format)
+    meta = read_meta(file) if kind.noted else None
+    opened = kind.open(file, meta is not None)
+    if isinstance(opened, MDP):
+        check_room(opened, file.name)
+        return opened if discount is None else opened.with_discount(discount)
+    found = model_of(opened, meta, _discount(discount, meta, file.name))
+    _tell_of_stays([found], file.name)
+    return found.mdp
+
+
+def read_outcomes(
+    path: str | os.PathLike[str], discount: float | None = None, *, format: str | None = None
+) -> list[MDP]:
+    r"""The models of a .csv or .parquet file with a column idoutcome, one per outcome number, in their order.
+
+    Each must be given at every pair of state and action. Without such a column there is one model.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "coin.csv")
+    >>> names = "idstatefrom,idaction,idoutcome,idstateto,probability,reward"
+    >>> _ = file.write_text(f"{names}\n0,0,0,0,1,1\n0,0,1,0,1,2\n")
+    >>> [model.rewards.tolist() for model in read_outcomes(file, 0.9)]
+    [[1.0], [2.0]]
+    """
+    file, kind = _found(path, format)
+    meta = read_meta(file)
+    opened = kind.open(file, meta is not None)
+    if isinstance(opened, MDP) or not kind.outcomes:
+        able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
+        _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
+    found = models_of(opened, meta, _discount(discount, meta, file.name))
+    _tell_of_stays(found, file.name)
+    return [each.mdp for each in found]
+
+
+def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True) -> Path:
+    """A model or a solution to a file, which appears whole or not at all; returns its path.
+
+    Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
+    goes to `<path>.meta.json`. An ending becomes an explicit state that stays and earns nothing.
+
+    Parameters
+    ----------
+    thing : MDP or Solution
+    path : with an extension of `formats()`; for a solution .csv, .parquet or .json
+    format : one of `formats()`, by default from the extension
+    meta : False leaves no meta file and warns, naming what is lost
+
+    >>> import pathlib, tempfile
+    >>> import robustmdp as rm
+    >>> chain = rm.problems.chain()
+    >>> file = write(chain, pathlib.Path(tempfile.mkdtemp(), "chain.parquet"))
+    >>> sorted(path.name for path in file.parent.iterdir()), read(file) == chain
+    (['chain.parquet', 'chain.parquet.meta.json'], True)
+    """
+    target = Path(os.fspath(path))
+    _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
+    _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
+    if isinstance(thing, Solution):
+        return write_solution(thing, target, format)
+    if not isinstance(thing, MDP):
+        raise TypeError(f"write takes an MDP or a Solution: got {type(thing).__name__}")
+    return _write_model(thing, target, chosen(target, format), meta)
+
+
+def _write_model(mdp: MDP, path: Path, format: Format, with_notes: bool) -> Path:
+    file = main_file(path, format)
+    model = Explicit.of(mdp)
+    notes = notes_on(model, choices=format.choices) if format.noted else None
+    with contextlib.ExitStack() as stack:
+        files = [file, *(file.with_suffix(extension) for extension in format.companions)]
+        parts = [stack.enter_context(whole(each)) for each in files]
+        if notes is not None and with_notes:
+            write_meta(notes, stack.enter_context(whole(beside(file))))
+        format.write(model, *parts)
+    if notes is not None and not with_notes:
+        beside(file).unlink(missing_ok=True)  # those of an earlier model
+        warnings.warn(f"{file.name} will come back without {lost(notes, model)}", UserWarning, stacklevel=3)
+    return file
+
+
+def _found(path: str | os.PathLike[str], format: str | None) -> tuple[Path, Format]:
+    given = Path(os.fspath(path))
+    _checks.must(not given.is_dir(), f"path must be a file: {path} is a folder")
+    kind = chosen(given, format)
+    file = main_file(given, kind)
+    _checks.must(file.is_file(), f"path must exist: there is no file {file}")
+    _checks.must(file.stat().st_size > 0, f"{file.name} must hold a model: it is empty")
+    return file, kind
+
+
+def _discount(given: float | None, meta: Meta | None, name: str) -> float:
+    """The given one, or the noted one."""
+    if given is not None:
+        return _checks.discount(given)
+    if meta is None:
+        _checks.fail(f"discount must be given: {name} holds none, as in read({name!r}, discount=0.95)")
+    return meta.discount
+
+
+def _from_gymnasium(path: str, discount: float | None, format: str | None) -> MDP:
+    name = path.removeprefix(GYMNASIUM)
+    _checks.must(format is None, f"format must be left out for an environment: got {format!r}")
+    _checks.must(bool(name), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
+    if discount is None:
+        _checks.fail(f"discount must be given: an environment has none, as in read({path!r}, discount=0.95)")
+    return MDP.from_gymnasium(name, discount)
+
+
+def _tell_of_stays(found: list[Read], name: str) -> None:
+    count = found[0].stays
+    if count:
+        states = "1 state that is" if count == 1 else f"{count} states that are"
+        warnings.warn(
+            f"{name} has {states} reached but never left: given one action that stays and earns nothing",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,128 @@
+"""The formats of models, by name and extension; one record each, and nothing else knows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustmdp import _checks
+from robustmdp.io import craam, drn, parquet, prism, tensors
+from robustmdp.io.columns import Source
+from robustmdp.models import MDP
+
+GYMNASIUM = "gym:"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How models are kept in files.
+
+    Attributes
+    ----------
+    extensions : the first one is that of new files
+    about : what it is, in a few words
+    open : (path, numbered) -> transitions, whose actions are the numbers of choices if `numbered`; or a whole model
+    write : (model, path, *companions); each is a file that will take its name when all of them are complete
+    noted : does it need a meta file?
+    choices : does it number the choices of a state and give each a reward, instead of actions and transitions?
+    outcomes : can a pair have several?
+    companions : extensions of the files beside
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    about: str
+    open: Callable[[Path, bool], Source | MDP]
+    write: Callable[..., None]
+    noted: bool = True
+    choices: bool = False
+    outcomes: bool = False
+    companions: tuple[str, ...] = ()
+
+
+FORMATS = {
+    format.name: format
+    for format in (
+        Format(
+            name="csv",
+            extensions=(".csv",),
+            about="craam's table of transitions",
+            open=lambda path, numbered: craam.CsvTable.open(path),
+            write=craam.write_csv,
+            outcomes=True,
+        ),
+        Format(
+            name="parquet",
+            extensions=(".parquet", ".pq"),
+            about="the same table as Parquet",
+            open=lambda path, numbered: parquet.ParquetTable.open(path),
+            write=parquet.write_parquet,
+            outcomes=True,
+        ),
+        Format(
+            name="prism",
+            extensions=(".tra",),
+            about="PRISM's explicit files, with .sta, .lab, .srew and .trew beside",
+            open=lambda path, numbered: prism.read_prism(path, numbered=numbered),
+            write=prism.write_prism,
+            choices=True,
+            companions=prism.COMPANIONS,
+        ),
+        Format(
+            name="drn",
+            extensions=(".drn",),
+            about="Storm's explicit file",
+            open=lambda path, numbered: drn.read_drn(path, numbered=numbered),
+            write=drn.write_drn,
+            choices=True,
+        ),
+        Format(
+            name="safetensors.zst",
+            extensions=(".safetensors.zst",),
+            about="our own, compressed",
+            open=lambda path, numbered: tensors.read_compressed(path),
+            write=tensors.write_compressed,
+            noted=False,
+        ),
+        Format(
+            name="safetensors",
+            extensions=(".safetensors",),
+            about="our own, opened at once at any size",
+            open=lambda path, numbered: tensors.read_tensors(path),
+            write=tensors.write_tensors,
+            noted=False,
+        ),
+    )
+}
+
+
+def formats() -> dict[str, tuple[str, ...]]:
+    """The names of all formats of models, each with its extensions.
+
+    >>> formats()["parquet"]
+    ('.parquet', '.pq')
+    """
+    return {name: format.extensions for name, format in FORMATS.items()}
+
+
+def chosen(path: Path, name: str | None) -> Format:
+    """The format by its name, or by the extension of the path."""
+    if name is not None:
+        if name not in FORMATS:
+            _checks.nearest("format", str(name), FORMATS)
+        return FORMATS[name]
+    for format in FORMATS.values():
+        if path.name.lower().endswith(format.extensions):
+            return format
+    if main_file(path, FORMATS["prism"]).is_file():
+        return FORMATS["prism"]
+    known = [extension for format in FORMATS.values() for extension in format.extensions]
+    _checks.fail(f"a model must end in {', '.join(known)}, or say its format: got {path.name!r}")
+
+
+def main_file(path: Path, format: Format) -> Path:
+    """The file itself; several files may be named by their stem."""
+    if not format.companions or path.name.lower().endswith(format.extensions):
+        return path
+    return path.with_name(path.name + format.extensions[0])

@@ -1,0 +1,100 @@
+"""What a format cannot hold, in a small JSON file beside it: `model.csv.meta.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.io.explicit import Explicit
+from robustmdp.io.words import said
+
+VERSION = 1
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 2)]
+Size = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 2)]
+
+
+class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Notes on a model.
+
+    Attributes
+    ----------
+    ends : how many states after the `n_states` real ones stand for the end in the file
+        More than one where a pair ends in several ways: the first goes to the first of them, and so on.
+    rewards_on_successors : is there one reward per transition?
+    actions : the number of each pair's action, where the file only numbers the choices of a state
+    rewards : that of each transition, where the file only has their means
+    """
+
+    version: int
+    discount: float
+    n_states: Size
+    n_actions: Size
+    ends: Count = 0
+    rewards_on_successors: bool = False
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+    actions: tuple[Count, ...] | None = None
+    rewards: tuple[float, ...] | None = None
+
+
+def notes_on(model: Explicit, *, choices: bool) -> Meta:
+    """All that a table of transitions lacks, and with `choices` what choices with a reward each lack, too."""
+    mdp = model.mdp
+    return Meta(
+        version=VERSION,
+        discount=mdp.discount,
+        n_states=mdp.n_states,
+        n_actions=mdp.n_actions,
+        ends=model.ends,
+        rewards_on_successors=mdp.rewards_on_successors,
+        state_names=mdp.state_names,
+        action_names=mdp.action_names,
+        actions=tuple(mdp.actions.tolist()) if choices and model.actions_have_gaps else None,
+        rewards=tuple(mdp.rewards.tolist()) if choices and mdp.rewards_on_successors else None,
+    )
+
+
+def lost(meta: Meta, model: Explicit) -> str:
+    """What will not come back without these notes, in words."""
+    losses = {
+        "the discount": True,
+        "the names of states": meta.state_names is not None,
+        "the names of actions": meta.action_names is not None,
+        "which state is the end": meta.ends > 0,
+        "the numbers of actions": meta.actions is not None,
+        "the rewards by successor": meta.rewards is not None,
+        "how many actions there are": meta.n_actions > int(np.max(model.mdp.actions)) + 1,
+    }
+    words = [loss for loss, happens in losses.items() if happens]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def beside(path: Path) -> Path:
+    """Where the notes on a file are."""
+    return path.with_name(f"{path.name}.meta.json")
+
+
+def write_meta(meta: Meta, path: Path) -> None:
+    """Just write; the caller sees to it that the file is whole."""
+    path.write_bytes(msgspec.json.encode(meta) + b"\n")
+
+
+def read_meta(path: Path) -> Meta | None:
+    """The notes on a file, if there are any."""
+    file = beside(path)
+    return decoded(file.read_bytes(), file.name) if file.is_file() else None
+
+
+def decoded(text: bytes, name: str) -> Meta:
+    """Notes, strictly as they were written."""
+    try:
+        meta = msgspec.json.decode(text, type=Meta)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _checks.fail(f"{name} must hold notes that this package wrote: {said(error)}")
+    _checks.must(meta.version == VERSION, f"{name} must have version {VERSION}: got {meta.version}")
+    _checks.must(0.0 <= meta.discount < 1.0, f"the discount in {name} must lie in [0, 1): got {meta.discount:g}")
+    return meta

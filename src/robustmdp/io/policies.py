@@ -1,0 +1,254 @@
+"""Solutions to files, and policies back from them or from a user's own."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp._files import whole
+from robustmdp.io.arrow import parquet_file, whole_batches
+from robustmdp.io.delimited import is_number
+from robustmdp.io.tables import write_csv, write_parquet
+from robustmdp.io.words import listed, said, shown
+from robustmdp.models import MDP
+from robustmdp.result import Solution
+from robustmdp.table import Table
+
+FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
+_MOST_NAMES = 10_000  # that a wrong one is compared with
+_COLUMNS = ("state", "action", "probability")  # of a policy; all others are left alone
+
+
+def write_solution(solution: Solution, path: Path, format: str | None = None) -> Path:
+    """A row per state, or per state and action that a stochastic policy takes; see `robustmdp.io.write`."""
+    kind = _format(path, format, "a solution")
+    columns = _columns(solution)
+    with whole(path) as part:
+        if kind == "json":
+            part.write_bytes(msgspec.json.encode(_record(solution, columns)) + b"\n")
+        else:
+            _write_columns(columns, part, kind)
+    return path
+
+
+def _format(path: Path, format: str | None, what: str) -> str:
+    if format is None:
+        _checks.must(
+            path.suffix.lower() in FORMATS,
+            f"{what} must end in {', '.join(FORMATS)}, or say its format: got {path.name!r}",
+        )
+        return FORMATS[path.suffix.lower()]
+    if format not in FORMATS.values():
+        _checks.nearest("format", str(format), dict.fromkeys(FORMATS.values()))
+    return format
+
+
+def _columns(solution: Solution) -> dict[str, list[Any]]:
+    """state, action, value, lower, upper; with the probability where the policy is stochastic."""
+    columns = solution.columns()
+    if solution.policy.ndim == 1:
+        return columns
+    world = solution.adversary.mdp
+    states, actions = (index.tolist() for index in np.nonzero(solution.policy))
+    out = {name: [column[s] for s in states] for name, column in columns.items()}
+    out["action"] = [world.action_name(a) for a in actions] if world.action_names else actions
+    out["probability"] = solution.policy[states, actions].tolist()
+    return {name: out[name] for name in ("state", "action", "probability", "value", "lower", "upper")}
+
+
+def _record(solution: Solution, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """One JSON object: how it ended, and the columns; null stands for a bound that is not finite."""
+    return {
+        "status": solution.status.code,
+        "message": solution.status.sentence,
+        "steps": solution.steps,
+        "samples": solution.samples,
+        "error_bound": solution.error_bound,
+        **columns,
+    }
+
+
+def _write_columns(columns: Mapping[str, list[Any]], part: Path, kind: str) -> None:
+    # Names are objects, since an array of strings would cut off their last zeros.
+    arrays = {
+        name: np.array(column, object) if isinstance(column[0], str) else np.array(column)
+        for name, column in columns.items()
+    }
+    write = {"csv": write_csv, "parquet": write_parquet}[kind]
+    write(Table(arrays), part)
+
+
+def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = None) -> npt.NDArray[Any]:
+    """The policy of a solution that `write` left in a file, or of a user's own table, for this model.
+
+    Parameters
+    ----------
+    path : .csv, .parquet or .json with columns state and action, by name or number, and perhaps probability
+        Each state must come once, or with a probability once for each of its actions. Other columns do not matter.
+    mdp : the model that it is for
+
+    Returns
+    -------
+    (S,) int64 actions, or (S, A) float64 probabilities
+
+    >>> import pathlib, tempfile
+    >>> import robustmdp as rm
+    >>> machine = rm.problems.machine_replacement()
+    >>> solution = rm.solve(machine, rm.Nominal())
+    >>> file = write_solution(solution, pathlib.Path(tempfile.mkdtemp(), "policy.csv"))
+    >>> bool((read_policy(file, machine) == solution.policy).all())
+    True
+    """
+    file = Path(os.fspath(path))
+    kind = _format(file, format, "a policy")
+    _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")
+    _checks.must(file.is_file(), f"path must exist: there is no file {path}")
+    table = {"csv": _read_csv, "parquet": _read_parquet, "json": _read_json}[kind](file)
+    for name in ("state", "action"):
+        if name not in table:
+            _checks.fail(f"{file.name} must have a column {name!r}: it has {listed(list(table)) or 'none'}")
+    _checks.must(len(table["state"]) > 0, f"{file.name} must hold at least one state: got none")
+    states = _indices("state", table["state"], mdp.state_names, mdp.n_states, file.name)
+    actions = _indices("action", table["action"], mdp.action_names, mdp.n_actions, file.name)
+    available = np.zeros((mdp.n_states, mdp.n_actions), bool)
+    available[mdp.states, mdp.actions] = True
+    wrong = np.flatnonzero(~available[states, actions])
+    if wrong.size:
+        row = int(wrong[0])
+        action, state = mdp.action_name(int(actions[row])), mdp.state_name(int(states[row]))
+        _checks.fail(f"action must be available: {action!r} is not in {state!r} at row {row} of {file.name}")
+    if "probability" not in table:
+        return _deterministic(states, actions, mdp, file.name)
+    return _stochastic(states, actions, table["probability"], mdp, file.name)
+
+
+def _deterministic(
+    states: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], mdp: MDP, name: str
+) -> npt.NDArray[np.int64]:
+    twice = np.flatnonzero(np.bincount(states, minlength=mdp.n_states) > 1)
+    if twice.size:
+        _checks.fail(
+            f"a state must come once, or with a probability: {mdp.state_name(int(twice[0]))!r} came again "
+            f"at row {np.flatnonzero(states == twice[0])[1]} of {name}"
+        )
+    _check_complete(states, mdp, name)
+    policy = np.empty(mdp.n_states, np.int64)
+    policy[states] = actions
+    return policy
+
+
+def _stochastic(
+    states: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], given: Sequence[Any], mdp: MDP, name: str
+) -> npt.NDArray[np.float64]:
+    policy = np.full((mdp.n_states, mdp.n_actions), np.nan)
+    for row, (state, action, entry) in enumerate(zip(states.tolist(), actions.tolist(), given, strict=True)):
+        probability = _number(entry)
+        if not 0.0 <= probability <= 1.0:
+            _checks.fail(f"probability must lie in 0..1: got {shown(entry)} at row {row} of {name}")
+        if not np.isnan(policy[state, action]):
+            _checks.fail(
+                f"a state and an action must come together once: {mdp.state_name(state)!r} and "
+                f"{mdp.action_name(action)!r} came again at row {row} of {name}"
+            )
+        policy[state, action] = probability
+    _check_complete(states, mdp, name)
+    policy[np.isnan(policy)] = 0.0
+    sums = policy.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
+    if wrong.size:
+        state = int(wrong[0])
+        _checks.fail(f"the probabilities of {mdp.state_name(state)!r} in {name} must sum to 1: got {sums[state]:.9g}")
+    return policy
+
+
+def _check_complete(states: npt.NDArray[np.int64], mdp: MDP, name: str) -> None:
+    missing = np.flatnonzero(np.bincount(states, minlength=mdp.n_states) == 0)
+    if missing.size:
+        _checks.fail(f"every state must have an action: {mdp.state_name(int(missing[0]))!r} has none in {name}")
+
+
+def _indices(
+    kind: str, column: Sequence[Any], names: Sequence[str] | None, size: int, file: str
+) -> npt.NDArray[np.int64]:
+    """Numbers of states or actions, given by their names or, if not all of them are names, by their numbers."""
+    known = {name: number for number, name in enumerate(names or ())}
+    if known and all(isinstance(entry, str) and entry in known for entry in column):
+        return np.array([known[entry] for entry in column], np.int64)
+    numbers = np.array([_number(entry) for entry in column])
+    whole = numbers == np.floor(numbers)  # NaN compares false
+    if not whole.all():
+        strange = (row for row in np.flatnonzero(~whole).tolist() if str(column[row]) not in known)
+        row = next(strange, -1)
+        _checks.must(row >= 0, f"the {kind}s in {file} must all be names, or all be numbers: got both")
+        wanted = "a name or a number of the model's" if known else "a whole number"
+        close = difflib.get_close_matches(str(column[row]), list(known)[:_MOST_NAMES], n=1, cutoff=0.4)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        _checks.fail(f"{kind} must be {wanted}: got {shown(column[row])} at row {row} of {file}{hint}")
+    outside = (numbers < 0) | (numbers >= size)
+    if outside.any():
+        row = int(outside.argmax())
+        _checks.fail(f"{kind} must lie in 0..{size - 1}: got {shown(column[row])} at row {row} of {file}")
+    return numbers.astype(np.int64)
+
+
+def _number(entry: Any) -> float:
+    """NaN where it is none."""
+    if isinstance(entry, str):
+        return float(entry) if is_number(entry) else np.nan
+    return float(entry) if isinstance(entry, (int, float)) and not isinstance(entry, bool) else np.nan
+
+
+def _read_csv(path: Path) -> dict[str, list[Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header, *rows = list(csv.reader(file)) or [[]]
+    except (csv.Error, UnicodeDecodeError) as error:
+        _checks.fail(f"{path.name} must be a CSV file: {said(error)}")
+    header = [name.strip() for name in header]
+    _checks.must(any(header), f"{path.name} must start with the names of its columns: got an empty line")
+    rows = [row for row in rows if row]
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            _checks.fail(f"each row must have {len(header)} fields: got {len(row)} at row {number} of {path.name}")
+    wanted = {name: header.index(name) for name in _found(header, path.name)}
+    return {name: [row[position] for row in rows] for name, position in wanted.items()}
+
+
+def _found(header: Sequence[str], name: str) -> list[str]:
+    """The columns of a policy that are there."""
+    for column in _COLUMNS:
+        _checks.must(list(header).count(column) <= 1, f"the columns of {name} must all differ: {column!r} came twice")
+    return [column for column in _COLUMNS if column in header]
+
+
+def _read_parquet(path: Path) -> dict[str, list[Any]]:
+    table: dict[str, list[Any]] = {}
+    with parquet_file(path) as file:
+        wanted = _found(file.schema_arrow.names, path.name)
+        for batch in whole_batches(file.iter_batches(columns=wanted), path.name):
+            for name in wanted:
+                table.setdefault(name, []).extend(batch.column(name).to_pylist())
+    return table
+
+
+def _read_json(path: Path) -> dict[str, list[Any]]:
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _checks.fail(f"{path.name} must be a JSON object: {said(error)}")
+    table: dict[str, list[Any]] = {name: record[name] for name in _COLUMNS if name in record}
+    for name, column in table.items():
+        _checks.must(
+            isinstance(column, list) and len(column) == len(next(iter(table.values()))),
+            f"{name} in {path.name} must be a list with an entry per row",
+        )
+    return table

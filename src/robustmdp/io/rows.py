@@ -1,0 +1,168 @@
+"""The one place where what a file says becomes a model: columns and notes in, an MDP out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from robustmdp import _checks
+from robustmdp.io.columns import Source, in_order
+from robustmdp.io.meta import Meta
+from robustmdp.models import MDP
+from robustmdp.models.assembly import Rows, assemble, rescale, to_mdp, wrong_sum
+
+_ROOM = 1 << 20  # entries of a table over states and actions that no file has to justify
+_SPARSENESS = 1000  # how many entries of that table a transition may stand for
+
+
+class Read(NamedTuple):
+    """A model, and the number of states that were given an action that stays."""
+
+    mdp: MDP
+    stays: int
+
+
+def model_of(source: Source, meta: Meta | None, discount: float) -> Read:
+    """The model of a file and what is noted beside it."""
+    rows = assemble(source.blocks(), source.length, source)
+    if rows is None:
+        source = in_order(source)
+        rows = assemble(source.blocks(), source.length, source)
+    if rows is None or not len(rows.states):
+        _checks.fail(f"{source.name} must hold at least one transition: got none")
+    n_states = _n_states(rows, source)
+    _check_sums(rows, source)
+    rows, stays = _with_stays(rows, n_states, source)
+    if meta is None:
+        rescale(rows)  # what this package wrote keeps its bits
+        mdp = to_mdp(rows, n_states, discount, names=source.names)
+    else:
+        mdp = _noted(rows, n_states, meta, discount, source.name)
+    check_room(mdp, source.name)
+    return Read(mdp, stays)
+
+
+def _n_states(rows: Rows, source: Source) -> int:
+    """As promised, or the largest state + 1, before any memory is taken for them."""
+    promised = source.n_states
+    if promised is not None and rows.top >= promised:
+        _checks.fail(
+            f"the states of {source.name} must lie in 0..{promised - 1}, as it says itself: "
+            f"got {rows.top} at {source.place(rows.top_row)}"
+        )
+    n_states = rows.top + 1 if promised is None else promised
+    if n_states > 2 * len(rows.indices) + 1:
+        _checks.fail(
+            f"every state must have an action or be reached: {source.name} has states up to {n_states - 1} "
+            f"and {len(rows.indices)} transitions (the largest state is at {source.place(rows.top_row)})"
+        )
+    return n_states
+
+
+def _check_sums(rows: Rows, source: Source) -> None:
+    wrong = wrong_sum(rows)
+    if wrong is not None:
+        pair, total = wrong
+        state, action = int(rows.states[pair]), int(rows.actions[pair])
+        _checks.fail(
+            f"the probabilities of state {state} and action {action} must sum to 1: got {total:.9g} "
+            f"at {source.place(_first_row(source, state, action))}"
+        )
+
+
+def _first_row(source: Source, state: int, action: int) -> int:
+    seen = 0
+    for block in source.blocks():
+        found = np.flatnonzero((block.state == state) & (block.action == action))
+        if found.size:
+            return seen + int(found[0])
+        seen += len(block.state)
+    return 0
+
+
+def _with_stays(rows: Rows, n_states: int, source: Source) -> tuple[Rows, int]:
+    """States that are only reached get one action, which stays and earns nothing."""
+    lacking = np.bincount(rows.states, minlength=n_states) == 0
+    if not lacking.any():
+        return rows, 0
+    reached = np.zeros(n_states, bool)
+    reached[rows.indices] = True
+    never = np.flatnonzero(lacking & ~reached)
+    if never.size:
+        _checks.fail(f"every state must have an action or be reached: state {never[0]} of {source.name} does neither")
+    states = np.flatnonzero(lacking)
+    pairs = np.searchsorted(rows.states, states)
+    entries = rows.indptr[pairs]
+    sizes = np.insert(np.diff(rows.indptr), pairs, 1)
+    complete = rows._replace(
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        indices=np.insert(rows.indices, entries, states),
+        probabilities=np.insert(rows.probabilities, entries, 1.0),
+        rewards=np.insert(rows.rewards, entries, 0.0),
+        states=np.insert(rows.states, pairs, states),
+        actions=np.insert(rows.actions, pairs, 0),
+    )
+    return complete, len(states)
+
+
+def check_room(mdp: MDP, name: str) -> None:
+    """Refuse an action number that would make tables over states and actions absurdly large."""
+    _checks.must(
+        mdp.n_states * mdp.n_actions <= max(_ROOM, _SPARSENESS * mdp.nnz),
+        f"actions must be numbered from 0 on: {name} has {mdp.n_states} states, {mdp.nnz} transitions and "
+        f"actions up to {mdp.n_actions - 1}",
+    )
+
+
+def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) -> MDP:
+    """The model that was written: without explicit ends, with its own actions, rewards and names."""
+    _same("states", meta.n_states + meta.ends, n_states, name)
+    rows = _without_ends(rows, meta, name)
+    if meta.actions is not None:
+        _same("pairs", len(meta.actions), len(rows.states), name)
+        rows = rows._replace(actions=np.array(meta.actions, np.int32))
+        rising = (np.diff(rows.actions) > 0) | (np.diff(rows.states) > 0)
+        _checks.must(bool(rising.all()), f"the actions of a state must rise in {name}.meta.json")
+    if meta.rewards is not None:
+        _same("transitions", len(meta.rewards), len(rows.indices), name)
+        rows = rows._replace(rewards=np.array(meta.rewards), spread=True)
+    _same("actions", meta.n_actions, max(meta.n_actions, int(rows.actions.max()) + 1), name)
+    return to_mdp(
+        rows,
+        meta.n_states,
+        discount,
+        n_actions=meta.n_actions,
+        by_pair=not meta.rewards_on_successors,
+        names=(meta.state_names, meta.action_names),
+    )
+
+
+def _same(what: str, told: int, came: int, name: str) -> None:
+    _checks.must(
+        told == came, f"{name}.meta.json must belong to {name}: it tells of {told} {what}, but there are {came}"
+    )
+
+
+def _without_ends(rows: Rows, meta: Meta, name: str) -> Rows:
+    """The last states of the file, which stand for the end, become the one hidden state `n_states`."""
+    if not meta.ends:
+        return rows
+    kept = int(np.searchsorted(rows.states, meta.n_states))
+    ending = slice(int(rows.indptr[kept]), None)
+    stays = (
+        len(rows.states) - kept == meta.ends == len(rows.indices[ending])
+        and np.array_equal(rows.indices[ending], rows.states[kept:])
+        and not rows.rewards[ending].any()
+    )
+    _checks.must(
+        stays, f"the last {meta.ends} states of {name} must stay and earn nothing: its meta file calls them ends"
+    )
+    return rows._replace(
+        indptr=rows.indptr[: kept + 1].copy(),
+        indices=np.minimum(rows.indices[: ending.start], meta.n_states),
+        probabilities=rows.probabilities[: ending.start].copy(),
+        rewards=rows.rewards[: ending.start].copy(),
+        states=rows.states[:kept].copy(),
+        actions=rows.actions[:kept].copy(),
+    )
