@@ -10,6 +10,7 @@ from griffe import Extension, Object
 
 _MARKUP = re.compile(r"`[^`]*`|[*_\[\]<]")
 _HEADING = re.compile(r"(?:Parameters|Attributes)\n-+")
+_RETURNS = re.compile(r"Returns\n-+\n")
 _ENTRY = re.compile(r"\n(?P<names>\w+(?:, \w+)*) : (?P<about>.+)(?P<more>(?:\n +.+)*)")
 _BARE_TYPE = re.compile(r"(int|float|bool|str|callable|MDP)?(, )?(optional)?")
 
@@ -30,8 +31,11 @@ def prepared(text: str) -> str:
     paragraphs: list[str] = []
     sections: list[str] = []
     for block in prose.strip("\n").split("\n\n"):
-        heading = _HEADING.match(block)
-        if heading is None:
+        heading, returns = _HEADING.match(block), _RETURNS.match(block)
+        if returns is not None:
+            # A colon alone: the type is in the signature.
+            sections.append(f"{returns[0]}:\n    {escaped(' '.join(block[returns.end() :].split()))}")
+        elif heading is None:
             paragraphs.append(escaped(block))
         elif entries := _described(block[heading.end() :]):
             sections.append(heading[0] + entries)

@@ -39,7 +39,7 @@ def commands(text: str) -> list[Command]:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE) if text.startswith("$ ") else text.splitlines():
         words, _, output = part.partition("\n")
         if words.startswith("robustmdp "):
-            found.append(Command(words.partition(" #")[0].strip(), output))
+            found.append(Command(re.split(r" [#>|]", words)[0].strip(), output))
     return found
 
 

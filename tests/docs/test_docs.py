@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 import re
 import shlex
@@ -15,17 +16,22 @@ import pytest
 from click.testing import CliRunner
 
 import robustmdp as rm
-from docs import pages
+from robustmdp.analysis.page import sections_of
 from robustmdp.cli import main
+from robustmdp.io.tables import write_table
+from robustmdp.table import Table
+
+from . import pages
 
 each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
-each_command_page = pytest.mark.parametrize("page", sorted((pages.DOCS / "cli").glob("*.md")), ids=pages.name_of)
+COMMAND_PAGES = [page for page in sorted((pages.DOCS / "cli").glob("*.md")) if page.stem != "index"]
+each_command_page = pytest.mark.parametrize("page", COMMAND_PAGES, ids=pages.name_of)
 
 # Commands that begin like this are parsed and not run.
 SLOW = {"robustmdp reproduce": "a minute at least; tests/experiments and tests/cli run it small"}
 
 COMMANDS = [
-    pytest.param(found, id=f"{pages.name_of(page)}: {found[0].words}")
+    pytest.param(page, found, id=f"{pages.name_of(page)}: {found[0].words}")
     for page in pages.PAGES
     for _, text in pages.blocks(page)
     if (found := pages.commands(text))
@@ -33,21 +39,33 @@ COMMANDS = [
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log that pages speak of: a walk along the paper's chain."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    import pyarrow
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that pages speak of: a log, which is a walk along the paper's chain, models and a policy."""
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("files")
+    log = walk(rm.problems.chain(restart=0.5), 5000)
+    for name in ("visits.csv", "visits.parquet"):
+        write_table(log, folder / name)
+    machine = rm.problems.machine_replacement()
+    for name in ("model.csv", "model.parquet"):
+        rm.write(machine, folder / name)
+    for number, success in enumerate((0.5, 0.6, 0.7, 0.8), 1):
+        rm.write(rm.problems.machine_replacement(repair_success=success), folder / f"plant{number}.csv")
+    rm.write(rm.problems.chain(restart=0.5), folder / "chain.csv")
+    rm.write(rm.solve(machine, rm.Nominal()), folder / "policy.csv")
+    return folder
 
-    world, rng, state = rm.problems.chain(restart=0.5), np.random.default_rng(0), 0
-    rows = []
-    for _ in range(5000):
-        action = int(rng.integers(2))
+
+def walk(world: rm.MDP, steps: int) -> Table:
+    """A log of random actions."""
+    rng, state, rows = np.random.default_rng(0), 0, []
+    for _ in range(steps):
+        action = int(rng.integers(world.n_actions))
         reward, following, _ = world.sample(state, action, rng)
-        rows.append({"state": state, "action": action, "reward": reward, "next_state": following})
+        rows.append((state, action, reward, following))
         state = following
-    path = tmp_path_factory.mktemp("log") / "visits.parquet"
-    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    return path
+    columns = map(np.array, zip(*rows, strict=True))
+    return Table(dict(zip(("state", "action", "reward", "next_state"), columns, strict=True)))
 
 
 @each_page
@@ -61,12 +79,18 @@ def test_python_is_executed(page: Path) -> None:
             assert not re.search(r"^(>>> |import |from \w+ import )", text, re.MULTILINE), f"not marked pycon: {text}"
 
 
-@pytest.mark.parametrize("found", COMMANDS)
-def test_commands_run(found: list[pages.Command], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of one block, one after the other in one folder."""
+@pytest.mark.filterwarnings("ignore:.*will come back without:UserWarning")  # --no-meta says what it loses
+@pytest.mark.parametrize(("page", "found"), COMMANDS)
+def test_commands_run(
+    page: Path, found: list[pages.Command], files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of one block, one after the other, in a folder with the files that the page's Python writes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    (tmp_path / log.name).symlink_to(log)
+    for file in files.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    if any(language == "pycon" and "open(" in text for language, text in pages.blocks(page)):
+        run_python(page)
     for command in found:
         name, *words = shlex.split(command.words)[1:]
         if command.words.startswith(tuple(SLOW)):
@@ -78,12 +102,19 @@ def test_commands_run(found: list[pages.Command], log: Path, tmp_path: Path, mon
             assert_same(command.output, outcome.output)
 
 
+def run_python(page: Path) -> None:
+    """All examples of a page; that they print what it says is checked as doctests."""
+    names: dict[str, object] = {}
+    for example in doctest.DocTestParser().get_examples(page.read_text()):
+        exec(compile(example.source, str(page), "single"), names)
+
+
 def assert_same(said: str, printed: str) -> None:
-    """Word by word; numbers to three digits, since the last ones are a machine's own."""
+    """Word by word; numbers to three digits, since the last ones and the smallest errors are a machine's own."""
     wanted, got = said.split(), printed.split()
     assert len(wanted) == len(got), printed
     for one, other in zip(wanted, got, strict=True):
-        assert one == other or math.isclose(number(one), number(other), rel_tol=1e-3), (one, other)
+        assert one == other or math.isclose(number(one), number(other), rel_tol=1e-3, abs_tol=1e-5), (one, other)
 
 
 def number(word: str) -> float:
@@ -99,7 +130,7 @@ def test_slow_commands_are_checked_for_their_options() -> None:
 
 
 def test_every_command_has_a_page() -> None:
-    assert {page.stem for page in (pages.DOCS / "cli").glob("*.md")} == set(main.commands)
+    assert {page.stem for page in COMMAND_PAGES} == set(main.commands)
 
 
 @each_command_page
@@ -133,18 +164,34 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(page.relative_to(pages.DOCS).as_posix() for page in pages.DOCS.rglob("*.md"))
 
 
+def test_every_example_is_described() -> None:
+    named = re.findall(r"^\| `(\w+\.py)` \|", (pages.DOCS / "examples.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in (pages.ROOT / "examples").glob("*.py"))
+
+
+def test_every_section_of_a_report_is_explained() -> None:
+    study = rm.analyse(rm.problems.two_state(0.5, 0.9))
+    _, sections = sections_of(study.study, study.names, study.told, study.code)
+    headings = re.findall(r"^## (.+)$", (pages.DOCS / "analyse.md").read_text(), re.MULTILINE)
+    assert headings == [section.heading for section in sections]
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     index = (pages.DOCS / "api" / "index.md").read_text()
     assert sorted(re.findall(r"\[`rm\.(\w+)`\]", index)) == sorted(rm.__all__)
 
 
-@pytest.mark.parametrize("room", ["engine", "problems", "theory"])
-def test_every_name_of_a_public_room_is_in_the_reference(room: str) -> None:
+@pytest.mark.parametrize(
+    ("room", "page"),
+    [("engine", "engine"), ("problems", "problems"), ("theory", "theory"), ("tuning.worlds", "tuning")],
+)
+def test_every_name_of_a_public_room_is_in_the_reference(room: str, page: str) -> None:
     module = import_module(f"robustmdp.{room}")
     names = {
         name for name, thing in vars(module).items() if getattr(thing, "__module__", "").startswith(module.__name__)
     }
-    shown = {name.removeprefix(f"robustmdp.{room}.") for name in pages.references(pages.DOCS / "api" / f"{room}.md")}
+    found = pages.references(pages.DOCS / "api" / f"{page}.md")
+    shown = {name.rpartition(".")[2] for name in found if name.startswith(f"{module.__name__}.")}
     assert shown == {name for name in names if not name.startswith("_")}
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import PAGES, ROOT
 from report.browser import chromium
+
+from .pages import PAGES, ROOT
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"([^\"]+)\"|url\(([^)]+)\)|@import ([^;]+)")
 
@@ -40,6 +41,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_there(site: Path) -> None:
     made = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")} - {"404.md"}
     assert made == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.is_relative_to(ROOT / "docs")}
+
+
+def test_nothing_of_the_workshop_is_published(site: Path) -> None:
+    assert not [path for path in site.rglob("*") if path.suffix == ".py" or path.name.startswith(".")]
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:

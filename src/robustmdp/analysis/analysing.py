@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
@@ -19,18 +20,20 @@ from robustmdp.models import MDP, Counts
 from robustmdp.report import write_page
 from robustmdp.tuning.worlds import Models
 
-_CODE = """import robustmdp as rm
+_CODE = """{imports}
 
 {source}
-advice = rm.suggest(mdp, {divergence!r}{evidence}{initial})
+advice = rm.suggest(mdp, {divergence}{evidence}{initial})
 print(advice)
 
-curve = rm.robustness_curve(mdp, {divergence!r}{initial})
+curve = rm.robustness_curve(mdp, {divergence}{initial})
 solution = rm.solve(mdp, advice.ambiguity)
 print(solution)
 
 policies = {{"trusting the model": rm.Nominal(), "recommended": solution}}
-worlds = [rm.worlds.RandomKernels({divergence!r}, 0.1), rm.worlds.Adversary(rm.Constrained({divergence!r}, 0.1))]
+worlds = [
+{worlds}
+]
 print(rm.stress(mdp, policies, worlds{initial}))
 """
 
@@ -114,20 +117,37 @@ def analyse(
         threads=threads,
         progress=progress or (lambda part, share: None),
     )
-    evidence = f", counts=counts, confidence={confidence!r}" if counts is not None else ""
-    evidence += ", held_out=held_out" if held_out is not None else ""
-    first = (
-        f", initial={int(initial)}" if isinstance(initial, int) else ", initial=initial" if initial is not None else ""
-    )
-    code = _CODE.format(source=source, divergence=_Code(chosen), evidence=evidence, initial=first)
+    code = _program(source, found, counts is not None, held_out, confidence, initial)
     return Analysis(title, found, Names(mdp, layout), tuple(told), code)
 
 
-class _Code:
-    """A divergence as a program writes it."""
-
-    def __init__(self, divergence: FDivergence) -> None:
-        self._text = f"rm.{divergence!r}"
-
-    def __repr__(self) -> str:
-        return self._text
+def _program(
+    source: str,
+    study: Study,
+    counted: bool,
+    held_out: Sequence[MDP] | Models | None,
+    confidence: float,
+    initial: npt.ArrayLike | None,
+) -> str:
+    """The main steps as a program; imports of the source go to the top."""
+    lines, divergence = source.splitlines(), f"rm.{study.divergence!r}"
+    imports = sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))})
+    evidence = f", counts=counts, confidence={confidence!r}" if counted else ""
+    evidence += ", held_out=held_out" if held_out is not None else ""
+    place = np.asarray(initial)
+    first = "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}"
+    radius = "advice.radii" if isinstance(study.radius, np.ndarray) else repr(study.radius)
+    worlds = [
+        *(["held_out"] if isinstance(held_out, Models) else [] if held_out is None else ["*held_out"]),
+        *(["rm.worlds.Plausible(counts, 100, seed=1)"] if counted else []),
+        f"rm.worlds.RandomKernels({divergence}, {radius}, 50)",
+        f"rm.worlds.Adversary(rm.Constrained({divergence}, {radius}))",
+    ]
+    return _CODE.format(
+        imports="\n".join(imports),
+        source="\n".join(line for line in lines if not line.startswith("import ")),
+        divergence=divergence,
+        evidence=evidence,
+        initial=first,
+        worlds="\n".join(f"    {world}," for world in worlds),
+    )

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from robustmdp.analysis.layout import Layout
-from robustmdp.analysis.study import Row
+from robustmdp.analysis.nature import Row
+from robustmdp.analysis.numbers import alike
 from robustmdp.models import MDP
 from robustmdp.report.distribution import Outcome
+
+_SMALL = 0.1  # below, four digits are too many for a narrow column
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +40,23 @@ class Names:
     def outcomes(self, row: Row) -> tuple[Outcome, ...]:
         """The successors of a pair with their probabilities and what each is worth."""
         names = [successor if successor == "the end" else self.state(int(successor)) for successor in row.successors]
-        columns = zip(names, row.nominal.tolist(), row.worst.clip(0.0, 1.0).tolist(), row.values.tolist(), strict=True)
-        return tuple(columns)
+        worst = row.worst.clip(0.0, 1.0).tolist()
+        small = float(np.abs(row.values).max()) < _SMALL
+        return tuple(zip(names, row.nominal.tolist(), worst, alike(row.values, 2 if small else 4), strict=True))
 
     def pull(self, row: Row) -> str:
-        """Where nature takes probability from, and where it puts it."""
+        """Where nature takes most of the chance that it moves, and where it puts most of it."""
         shift = row.worst - row.nominal
         if row.moved < 5e-4:
-            return "hardly moved"
+            return "hardly any"
         names = [name for name, *_ in self.outcomes(row)]
-        return f"{row.moved:.3f} from {names[int(shift.argmin())]} to {names[int(shift.argmax())]}"
+        return f"{100 * row.moved:.2g} % from {names[int(shift.argmin())]} to {names[int(shift.argmax())]}"
+
+    def start(self, chances: npt.NDArray[np.float64]) -> str:
+        """Where it begins."""
+        first = np.flatnonzero(chances)
+        if len(first) == 1:
+            return self.state(int(first[0]))
+        alike = len(set(chances[first].tolist())) == 1
+        which = "any state" if len(first) == self.mdp.n_states else f"one of {len(first):,} states"
+        return f"{which}, all alike" if alike else which

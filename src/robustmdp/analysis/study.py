@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.analysis.numbers import short
 from robustmdp.divergences import ChiSquare, FDivergence, TotalVariation
 from robustmdp.models import MDP, Counts
-from robustmdp.operators import RobustBellman
 from robustmdp.planning import solve
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -26,29 +27,22 @@ FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[str, float], None]
 
 _LEVELS = 30
-_SMALLEST = 1e-9  # of the largest weight
 _USUAL_RADIUS = 0.1  # for the stress test, where nothing better is known
-
-
-class Row(NamedTuple):
-    """One pair: its successors, their probabilities under the model and in the worst case, and their values."""
-
-    state: int
-    action: int
-    successors: tuple[str, ...]
-    nominal: FloatArray
-    worst: FloatArray
-    values: FloatArray
-
-    @property
-    def moved(self) -> float:
-        """How much probability nature moves: the total variation."""
-        return 0.5 * float(np.abs(self.worst - self.nominal).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All that a report tells."""
+    """All that a report tells.
+
+    Attributes
+    ----------
+    start : (S,) probabilities of the first state
+    trusting : the solution that takes the model as true
+    points, curve : the levels, from the least to the most robust; those of the recommended form
+    matching : the weight and the radius that have the same worst case as the recommendation, where it has one level
+    radius : of the random worlds
+    place : which of the levels is recommended, if any
+    """
 
     mdp: MDP
     divergence: FDivergence
@@ -59,17 +53,19 @@ class Study:
     suggestion: Suggestion
     stress: StressTable
     matching: Mapping[str, float]
+    radius: float | FloatArray
+    place: int | None
 
     @cached_property
     def robust(self) -> Solution:
         """The recommended solution or, where trusting the model is recommended, that of the curve's knee."""
-        trusted = isinstance(self.suggestion.ambiguity, Nominal)
+        trusted = trusts(self.suggestion.ambiguity)
         return self.points[self.knee].robust.solution(self.mdp) if trusted else self.suggestion.solution
 
     @property
     def doubt(self) -> Ambiguity:
         """What `robust` guards against."""
-        trusted = isinstance(self.suggestion.ambiguity, Nominal)
+        trusted = trusts(self.suggestion.ambiguity)
         return self.points[self.knee].ambiguity if trusted else self.suggestion.ambiguity
 
     @property
@@ -79,11 +75,43 @@ class Study:
         return knee % len(self.points)
 
     @property
+    def bargain(self) -> tuple[float, float]:
+        """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
+        curve, at = self.curve, self.knee
+        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+        return float(bought), float(paid)
+
+    @property
+    def certain(self) -> bool:
+        """Does the model leave nothing to chance?"""
+        return self.mdp.nnz == self.mdp.n_pairs
+
+    @cached_property
+    def differing(self) -> npt.NDArray[np.int64]:
+        """For each level of the curve, in how many states its action is certainly worse than that of `robust`."""
+        return np.array([len(self._worse(point.robust.policy)) for point in self.points])
+
+    @property
+    def shown(self) -> int:
+        """The level of the curve that shows `robust`, or else the least robust one whose policy is nearest to it."""
+        if self.place is not None:
+            return self.place
+        return self.knee if trusts(self.suggestion.ambiguity) else int(np.argmin(self.differing))
+
+    def said(self, place: int) -> str:
+        """A level of the curve in a word."""
+        return said(self.points[place])
+
+    @property
     def changed(self) -> npt.NDArray[np.int64]:
         """The states in which `robust` decides otherwise than the policy that trusts the model."""
+        return self._worse(self.trusting.policy)
+
+    def _worse(self, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The states in which a policy's action is certainly worse than that of `robust`, guarding as it does."""
         states = np.arange(self.mdp.n_states)
-        lost = self.robust.q[states, self.robust.policy] - self.robust.q[states, self.trusting.policy]
-        return certainly_worse(lost, self.robust, self.trusting.policy)
+        lost = self.robust.q[states, self.robust.policy] - self.robust.q[states, policy]
+        return certainly_worse(lost, self.robust, policy)
 
 
 def study(
@@ -101,6 +129,8 @@ def study(
     """Everything, in the order of a report; `progress` hears of each part as (name, share done)."""
     progress("solving the model", 0.0)
     trusting = solve(mdp, Nominal(), tol=1e-6, threads=threads)
+    if trusting.status.code == "interrupted":
+        raise KeyboardInterrupt
     start = distribution(mdp, initial)
     advice = suggest(
         mdp,
@@ -114,30 +144,63 @@ def study(
     )
     radius, matching = _matching(mdp, advice, start, threads)
     points = []
-    levels = _weights(mdp, divergence, matching)
-    for point in points_along(mdp, divergence, Penalized, levels, trusting, threads=threads):
+    form, levels, place = _levels(mdp, divergence, advice.ambiguity)
+    for point in points_along(mdp, divergence, form, levels, trusting, threads=threads):
         points.append(point)
         progress("robustness curve", 0.35 + 0.25 * len(points) / len(levels))
-    curve = as_table(points, start, "weight").with_notes(best=float(start @ trusting.value))
-    tried = {"trusting the model": trusting, **_robust_policies(advice, points, curve), **policies}
+    curve = as_table(points, start, form.level_name).with_notes(best=float(start @ trusting.value))
+    # The recommended knee is that of more levels than are shown.
+    curve = curve.with_notes(knee=place) if isinstance(advice.ambiguity, Penalized) else curve
+    tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, points, curve)}
+    taken = [name for name in policies if name in tried]
+    _checks.must(not taken, f"policies must have names of their own: {taken} is the report's")
     families = _families(divergence, radius, counts, held_out)
     tested = stress(
         mdp,
-        tried,
+        {**tried, **policies},
         families,
         initial=start,
         threads=threads,
         progress=lambda done, total: progress("stress test", 0.6 + 0.35 * done / total),
     )
-    return Study(mdp, divergence, start, trusting, tuple(points), curve, advice, tested, matching)
+    return Study(
+        mdp,
+        divergence,
+        start,
+        trusting,
+        tuple(points),
+        curve,
+        advice,
+        tested,
+        matching,
+        radius,
+        place,
+    )
 
 
-def _weights(mdp: MDP, divergence: FDivergence, matching: Mapping[str, float]) -> FloatArray:
-    """The usual weights, stretched to reach the recommended one."""
-    usual = levels_for(mdp, divergence, count=_LEVELS)
-    wanted = matching.get("weight", usual[-1])
-    lowest = max(min(usual[-1], 0.5 * wanted), _SMALLEST * usual[0])
-    return np.geomspace(usual[0], lowest, _LEVELS)
+def _levels(
+    mdp: MDP, divergence: FDivergence, ambiguity: Ambiguity
+) -> tuple[type[Penalized] | type[Constrained], FloatArray, int | None]:
+    """Levels of the recommended form; the recommended one takes the place of its neighbour, which is returned, too."""
+    single = not trusts(ambiguity) and isinstance(ambiguity.level, float)
+    form = Constrained if single and isinstance(ambiguity, Constrained) else Penalized
+    levels = levels_for(mdp, divergence, count=_LEVELS, form=form)
+    if not single:
+        return form, levels, None
+    place = int(np.abs(np.log(levels) - np.log(ambiguity.level)).argmin())
+    levels[place] = ambiguity.level
+    return form, levels, place
+
+
+def trusts(ambiguity: Ambiguity) -> bool:
+    """Is the model taken as true?"""
+    return isinstance(ambiguity, Nominal)
+
+
+def said(point: Point) -> str:
+    """The level of a point in a word."""
+    name = "λ =" if isinstance(point.ambiguity, Penalized) else "radius"
+    return f"{name} {short(point.level, 3)}"
 
 
 def _matching(
@@ -147,7 +210,8 @@ def _matching(
     ambiguity = advice.ambiguity
     if isinstance(ambiguity, Penalized):
         radius = matching_radius(mdp, ambiguity, start, threads=threads)
-        return radius, {"weight": float(ambiguity.level), "radius": radius}
+        usual = radius if 0.0 < radius < np.inf else _USUAL_RADIUS
+        return usual, {"weight": float(ambiguity.level), "radius": radius}
     if isinstance(ambiguity, Constrained) and isinstance(ambiguity.level, float):
         weight = matching_weight(mdp, ambiguity, start, threads=threads)
         return ambiguity.level, {"weight": weight, "radius": ambiguity.level}
@@ -159,11 +223,11 @@ def _matching(
 def _robust_policies(advice: Suggestion, points: Sequence[Point], curve: Table) -> dict[str, npt.NDArray[Any]]:
     """The recommended policy, and the knee's where that is another one."""
     knee = points[curve.notes["knee"] % len(points)]
-    if isinstance(advice.ambiguity, Nominal):
-        return {f"robust, λ = {knee.level:.3g}": knee.robust.policy}
+    if trusts(advice.ambiguity):
+        return {f"robust, {said(knee)}": knee.robust.policy}
     found = {"recommended": advice.solution.policy}
     if not np.array_equal(knee.robust.policy, advice.solution.policy):
-        found[f"robust, λ = {knee.level:.3g} (knee)"] = knee.robust.policy
+        found[f"robust, {said(knee)} (knee)"] = knee.robust.policy
     return found
 
 
@@ -176,53 +240,7 @@ def _families(
         found.append(Plausible(counts, count=100, seed=1))
     if isinstance(radius, np.ndarray):
         return [*found, RandomKernels(divergence, radius, count=50), Adversary(Constrained(divergence, radius))]
-    usual = radius if 0.0 < radius < np.inf else _USUAL_RADIUS
-    found.append(RandomKernels(divergence, usual, count=50))
-    found += [Adversary(Constrained(divergence, factor * usual)) for factor in (0.5, 1.0, 2.0)]
+    found.append(RandomKernels(divergence, radius, count=50))
+    found += [Adversary(Constrained(divergence, factor * radius)) for factor in (0.5, 1.0, 2.0)]
     others = [each for each in (ChiSquare(), TotalVariation()) if each != divergence]
-    return [*found, *(Adversary(Constrained(each, min(usual, 0.5))) for each in others)]
-
-
-def rows_of(
-    mdp: MDP, ambiguity: Ambiguity, value: FloatArray, states: npt.ArrayLike, policy: npt.NDArray[np.int64]
-) -> list[Row]:
-    """What nature makes of the pairs (state, policy[state]) when it answers to a value."""
-    worst = RobustBellman(mdp, ambiguity).worst_rows(value)
-    values = np.append(value, 0.0)
-    rows = []
-    for state in np.asarray(states, dtype=np.int64).tolist():
-        action = int(policy[state])
-        pair = mdp.pair(state, action)
-        entries = slice(int(mdp.indptr[pair]), int(mdp.indptr[pair + 1]))
-        successors = mdp.indices[entries]
-        rewards = mdp.rewards[entries] if mdp.rewards_on_successors else 0.0
-        names = tuple("the end" if s == mdp.n_states else str(int(s)) for s in successors)
-        outcomes = rewards + mdp.discount * values[successors]
-        rows.append(Row(state, action, names, mdp.probabilities[entries], worst[entries], outcomes))
-    return rows
-
-
-def taken_by_nature(mdp: MDP, ambiguity: Ambiguity, solution: Solution, start: FloatArray) -> FloatArray:
-    """What nature takes in each state, (S,): how much lower its row's mean is, times how often the policy is there."""
-    worst = RobustBellman(mdp, ambiguity).worst_rows(solution.value)
-    outcomes = mdp.discount * np.append(solution.value, 0.0)[mdp.indices]
-    if mdp.rewards_on_successors:
-        outcomes = outcomes + mdp.rewards
-    taken = np.add.reduceat((mdp.probabilities - worst) * outcomes, mdp.indptr[:-1])
-    pairs = np.array([mdp.pair(state, int(action)) for state, action in enumerate(solution.policy)])
-    return np.asarray(taken[pairs] * _occupancy(mdp, worst, pairs, start))
-
-
-def _occupancy(mdp: MDP, probabilities: FloatArray, pairs: npt.NDArray[np.int64], start: FloatArray) -> FloatArray:
-    """Discounted visits d = start + discount P' d, by sweeps until what is left is small."""
-    import scipy.sparse as sp
-
-    size = mdp.n_states
-    rows = sp.csr_array((probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, size + 1))[pairs][:, :size]
-    visits, now = start.copy(), start.copy()
-    for _ in range(10_000):
-        now = mdp.discount * (rows.T @ now)
-        visits += now
-        if now.sum() < 1e-6 * visits.sum():
-            break
-    return visits
+    return [*found, *(Adversary(Constrained(each, min(radius, 0.5))) for each in others)]

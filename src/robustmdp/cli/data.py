@@ -18,6 +18,7 @@ _MOST_UNSEEN = 5
 @given.discount_option
 @click.option("--smoothing", default="half", show_default=True, help="none, half or laplace.")
 @click.option("--known", type=click.Path(), help="A model whose transitions are listed as possible.")
+@given.column_option
 @given.divergence_option()
 @given.confidence_option
 @click.option("--method", help="Of the radii: simulated, asymptotic or finite-sample.")
@@ -36,14 +37,17 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp import estimate as estimated
     from robustmdp import io, radius_from_counts, read_log
     from robustmdp.cli import show
-    from robustmdp.cli.words import USUAL_DISCOUNT
+    from robustmdp.cli.words import USUAL_DISCOUNT, check_log, check_model_out, parse_columns
     from robustmdp.divergences import divergence_named
 
     del quiet
+    check_model_out(options["out"])
+    divergence = divergence_named(options["divergence"])
     discount = USUAL_DISCOUNT if options["discount"] is None else options["discount"]
     known = None if options["known"] is None else io.read(options["known"], discount)
-    model, counts, unseen = estimated(read_log(log), discount, smoothing=options["smoothing"], known=known)
-    divergence = divergence_named(options["divergence"])
+    check_log(log)
+    read = read_log(log, columns=parse_columns(options["column"]))
+    model, counts, unseen = estimated(read, discount, smoothing=options["smoothing"], known=known)
     radii = radius_from_counts(counts, divergence, options["confidence"], method=options["method"])
     written = None if options["out"] is None else io.write(model, options["out"])
     if as_json:
@@ -64,7 +68,7 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
         return
     _say_counts(counts, unseen, radii, divergence.name, options["confidence"])
     if written is not None:
-        show.say(f"model    {written}")
+        show.say(f"model    {written}, discount {discount:g}", whole=True)
 
 
 def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidence: float) -> None:
@@ -108,9 +112,10 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     """
     from robustmdp import io
     from robustmdp.cli import show
-    from robustmdp.cli.words import parse_problem
+    from robustmdp.cli.words import check_model_out, parse_problem
 
     del quiet
+    check_model_out(target, options["target_format"])
     if options["source_format"] is None:
         mdp = parse_problem(source, options["discount"])
     else:
@@ -120,7 +125,8 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     if as_json:
         show.print_json({"source": source, "target": str(written), **facts})
     else:
-        show.say(f"{written}: " + ", ".join(f"{value:,} {name}" for name, value in list(facts.items())[:3]))
+        sizes = ", ".join(f"{value:,} {name}" for name, value in list(facts.items())[:3])
+        show.say(f"{written}: {sizes}, discount {mdp.discount:g}", whole=True)
 
 
 @click.command(short_help="Ready-made worlds and formats of files.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from robustmdp import _checks
 from robustmdp.cli.options import ALGORITHMS
 from robustmdp.cli.progress import Bar
-from robustmdp.cli.words import parse_ambiguity, parse_problem
+from robustmdp.cli.words import check_log, parse_ambiguity, parse_columns, parse_problem
 
 if TYPE_CHECKING:
     from robustmdp.result import Solution
@@ -92,7 +92,8 @@ def _world(problem: str | None, **options: Any) -> Any:
     from robustmdp import read_log
 
     if problem is None:
-        return read_log(options["log"])
+        check_log(options["log"])
+        return read_log(options["log"], columns=parse_columns(options["column"]))
     if problem.startswith("gym:"):
         from robustmdp.models import gymnasium
 

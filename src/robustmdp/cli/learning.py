@@ -26,6 +26,7 @@ from robustmdp.cli.progress import Bar
 @click.option("--inner-steps", type=int, default=100, show_default=True, help="The paper's T', with --paper.")
 @click.option("--epsilon", type=float, help="Explore greedily (markovian); uniformly if not given.")
 @click.option("--log", type=click.Path(), help="Learn from a log: .csv, .parquet or minari:ID.")
+@given.column_option
 @click.option("--checkpoint", type=click.Path(), help="Save the run to this file on the way.")
 @click.option("--resume", type=click.Path(), help="Go on with the run in this file.")
 @given.rows_option

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from robustmdp import __version__
+from robustmdp.cli.advising import analyse, suggest
 from robustmdp.cli.data import convert, estimate, problems
 from robustmdp.cli.doctor import completion, doctor
+from robustmdp.cli.errors import sentence
 from robustmdp.cli.learning import learn
 from robustmdp.cli.options import INTERRUPTED
 from robustmdp.cli.planning import match, solve
 from robustmdp.cli.reproduce import reproduce
-from robustmdp.cli.tuning import analyse, curve, stress, suggest
+from robustmdp.cli.tuning import curve, stress
 
 
 class _Group(click.Group):
@@ -39,8 +41,8 @@ class _Group(click.Group):
             with warnings.catch_warnings():
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
-        except (ValueError, TypeError, ImportError, OSError) as problem:
-            raise click.ClickException(str(problem)) from None
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
+            raise click.ClickException(sentence(problem)) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)

@@ -55,7 +55,9 @@ initial_option = click.option(
     "--initial", metavar="STATE", help="Where it begins, by name or number; all alike if not given."
 )
 threads_option = click.option("--threads", type=int, help="Cores to use; all if not given.")
-rows_option = click.option("--rows", type=int, default=20, show_default=True, help="Lines of the table to show.")
+rows_option = click.option(
+    "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="Lines of the table to show."
+)
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
 )
@@ -64,6 +66,9 @@ held_out_option = click.option(
 )
 vary_option = click.option(
     "--vary", multiple=True, metavar="NAME=A,B,...", help="Other parameters of a gym: world, as held-out models."
+)
+column_option = click.option(
+    "--column", multiple=True, metavar="NAME=OWN", help="What a log calls a column, as in terminated=done."
 )
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bits.")
 

@@ -41,27 +41,33 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     from robustmdp import solve as solved
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
-    from robustmdp.cli.words import parse_ambiguity, parse_problem, parse_solver
+    from robustmdp.cli.words import check_out, parse_ambiguity, parse_problem, parse_solver
 
+    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     ambiguity = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
     solver = parse_solver(options["solver"], _SOLVERS)
     mdp = parse_problem(problem, options["discount"])
+    policy = None if options["policy"] is None else io.read_policy(options["policy"], mdp)
     how: dict[str, Any] = {"tol": options["tol"], "threads": options["threads"]}
     with Bar(quiet) as bar:
 
         def report(step: Any) -> None:
             bar.show(f"Step {step.step}: certified error about {step.error_bound:.3g}")
 
-        if options["policy"] is None:
+        if policy is None:
             solution = solved(mdp, ambiguity, solver=solver, callback=report, **how)
         else:
-            solution = evaluate(mdp, io.read_policy(options["policy"], mdp), ambiguity, callback=report, **how)
-    if options["out"] is not None:
+            solution = evaluate(mdp, policy, ambiguity, callback=report, **how)
+    interrupted = solution.status.code == "interrupted"
+    if options["out"] is not None and not interrupted:
         io.write(solution, options["out"])
     if as_json:
         show.print_json(show.solution_record(problem, mdp, ambiguity, solution))
     else:
         show.print_solution(f"{problem}, discount {mdp.discount:g}", ambiguity, solution, rows)
+    if interrupted:
+        nothing = f"; nothing was written to {options['out']}" if options["out"] is not None else ""
+        click.echo(f"Interrupted: the bounds are those of the last step{nothing}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
 
@@ -100,4 +106,8 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     if as_json:
         show.print_json({"problem": problem, "ambiguity": repr(ambiguity), wanted: found})
     else:
-        show.say(f"{ambiguity.level_name} {ambiguity.level:g} matches {wanted} {found:.10g}")
+        start_name = "all states alike" if options["initial"] is None else f"state {options['initial']}"
+        show.say(
+            f"{ambiguity.level_name} {ambiguity.level:g} matches {wanted} {found:.10g} in {ambiguity.divergence.name} "
+            f"divergence, from {start_name}"
+        )

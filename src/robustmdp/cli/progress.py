@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+import signal
+import threading
+from types import FrameType, TracebackType
 from typing import Any
 
 _FIRST = "Preparing the kernels (the first run compiles them)"
 
 
 class Bar:
-    """A bar that vanishes when done; silent with --quiet and where nobody looks."""
+    """A bar that vanishes when done; silent with --quiet and where nobody looks.
+
+    A solver answers Ctrl-C with what it has so far, which is no use to a study of many: the next `check` raises again.
+    """
 
     def __init__(self, quiet: bool = False) -> None:
-        self._quiet = quiet
+        self._quiet, self._stopped = quiet, False
 
     def __enter__(self) -> Bar:
         from rich.console import Console
@@ -24,7 +29,19 @@ class Bar:
         self._bar = Progress(*columns, console=console, disable=hidden, transient=True)
         self._task: Any = self._bar.add_task(_FIRST, total=1.0)
         self._bar.start()
+        self._listening = _is_ours()
+        if self._listening:
+            signal.signal(signal.SIGINT, self._stop)
         return self
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._stopped = True
+        raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise if Ctrl-C came, whoever took it."""
+        if self._stopped:
+            raise KeyboardInterrupt
 
     def show(self, text: str, share: float | None = None) -> None:
         """What is being done, and the share of it that is done where that is known."""
@@ -32,9 +49,22 @@ class Bar:
 
     def count(self, what: str) -> Any:
         """A callback for (done, total)."""
-        return lambda done, total: self.show(f"{what}: {done:,} of {total:,}", done / total)
+
+        def told(done: int, total: int) -> None:
+            self.check()
+            self.show(f"{what}: {done:,} of {total:,}", done / total)
+
+        return told
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
     ) -> None:
+        if self._listening:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._bar.stop()
+
+
+def _is_ours() -> bool:
+    """May Ctrl-C be listened to? Not where somebody else does, where it is ignored, or outside the main thread."""
+    alone = threading.current_thread() is threading.main_thread()
+    return alone and signal.getsignal(signal.SIGINT) is signal.default_int_handler

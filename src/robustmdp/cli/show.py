@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from robustmdp.ambiguity import Ambiguity
     from robustmdp.models import MDP
     from robustmdp.result import Solution
     from robustmdp.table import Table
+
+_UNBOUNDED = 10_000  # characters: no terminal, no edge to keep to
 
 
 def print_json(record: Mapping[str, Any]) -> None:
@@ -37,65 +41,103 @@ def columns_of(table: Table) -> dict[str, list[Any]]:
     return {name: column.tolist() for name, column in table.columns.items()}
 
 
-def print_rows(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], *, limit: int | None = None) -> None:
-    """A table; numbers to the right, with four digits."""
+def console() -> Console:
+    """As wide as the terminal; in a pipe or a file nothing is cut or wrapped."""
     from rich.console import Console
-    from rich.table import Table as Grid
 
-    console = Console()
-    grid = Grid(title=title, title_justify="left")
-    numeric = [
-        bool(rows) and isinstance(cell, (int, float)) and not isinstance(cell, bool)
-        for cell in (rows[0] if rows else header)
-    ]
-    for place, (name, number) in enumerate(zip(header, numeric, strict=True)):
-        grid.add_column(name, justify="right" if number else "left", no_wrap=place == 0 or number)
-    for row in rows[:limit]:
-        grid.add_row(*(shown(cell) for cell in row))
-    console.print(grid)
+    found = Console()
+    return found if found.is_terminal else Console(width=_UNBOUNDED)
+
+
+def print_rows(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    limit: int | None = None,
+    things: str = "",
+    numbers: Sequence[bool] | None = None,
+) -> None:
+    """A table; numbers to the right, by their type or as told. Where the window is too narrow, a paragraph per row."""
+    where, cells = console(), [[shown(cell) for cell in row] for row in rows[:limit]]
+    right = numbers or [_is_number(cell) for cell in (rows[0] if rows else header)]
+    broken = [name.replace(" ", "\n") if number else name for name, number in zip(header, right, strict=True)]
+    tall, flat = (_grid(names, right, cells) for names in (broken, header))
+    where.print(title, style="italic", markup=False, highlight=False)
+    if _width(tall, where).minimum > where.width:
+        _print_paragraphs(where, header, cells)
+    else:
+        where.print(flat if _width(flat, where).maximum <= where.width else tall)
     if limit is not None and len(rows) > limit:
-        say(f"{len(rows) - limit:,} more: use --rows {len(rows)} or --json to see all.")
+        say(f"{len(rows) - limit:,} more{things}: use --rows {len(rows)} or --json to see all.")
+
+
+def _grid(header: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> Any:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid()
+    for name, number in zip(header, numbers, strict=True):
+        # Rich takes the longest word of a header for its least width, even where it must not be wrapped.
+        least = max(map(len, name.split("\n"))) if number else None
+        justify: Any = "right" if number else "left"
+        grid.add_column(Text(name), justify=justify, no_wrap=number, min_width=least, vertical="bottom")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _width(grid: Any, where: Console) -> Any:
+    """With words wrapped (minimum) and without (maximum); numbers are whole in both."""
+    from rich.measure import Measurement
+
+    return Measurement.get(where, where.options.update(width=_UNBOUNDED), grid)
+
+
+def _print_paragraphs(where: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = max(map(len, header))
+    for row in rows:
+        where.print(f"{header[0]}: {row[0]}", markup=False, highlight=False)
+        for name, cell in zip(header[1:], row[1:], strict=True):
+            where.print(f"  {name:<{width}} {cell}", markup=False, highlight=False)
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, (int, float)) and not isinstance(cell, bool)
 
 
 def shown(cell: Any) -> str:
-    """A cell of a table."""
+    """A cell of a table: numbers with four digits."""
     if isinstance(cell, bool):
         return "yes" if cell else ""
     return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
-def say(sentence: str) -> None:
-    """A line of plain text."""
-    from rich.console import Console
-
-    Console().print(sentence, highlight=False, soft_wrap=True, markup=False)
+def say(sentence: str, *, whole: bool = False) -> None:
+    """Plain text, wrapped between words; `whole` keeps a path in one piece."""
+    console().print(sentence, highlight=False, soft_wrap=whole, markup=False)
 
 
 def print_solution(title: str, ambiguity: Ambiguity, solution: Solution, rows: int, last: Sequence[str] = ()) -> None:
     """The first states with action, value and bounds where there are any, and how the run ended."""
+    from robustmdp.ambiguity import Nominal
+
     certified = math.isfinite(solution.error_bound)
     digits = 4 if not certified or solution.error_bound == 0 else max(4, min(12, 1 + _decimals(solution.error_bound)))
-    header = ("state", "action", "worst-case value", *(("lower bound", "upper bound") if certified else ()))
+    value = "value" if isinstance(ambiguity, Nominal) else "worst-case value"
+    header = ("state", "action", value, *(("lower bound", "upper bound") if certified else ()))
     table = list(zip(*list(solution.columns().values())[: len(header)], strict=True))
-    cells = [(str(s), str(a), *(f"{number:.{digits}f}" for number in numbers)) for s, a, *numbers in table]
-    _print_states(f"{title}\n{ambiguity}", header, cells, rows)
+    cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
+    right = [place > 1 for place in range(len(header))]
+    print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, things=" states", numbers=right)
     for sentence in (*last, str(solution.status)):
         say(sentence)
 
 
-def _print_states(title: str, header: Sequence[str], cells: Sequence[Sequence[str]], limit: int) -> None:
-    from rich.console import Console
-    from rich.table import Table as Grid
-
-    console = Console()
-    grid = Grid(title=title, title_justify="left")
-    for place, name in enumerate(header):
-        grid.add_column(name, justify="left" if place < 2 else "right")
-    for row in cells[:limit]:
-        grid.add_row(*row)
-    console.print(grid)
-    if len(cells) > limit:
-        say(f"{len(cells) - limit:,} more states: use --rows {len(cells)} or --json to see all.")
+def _fixed(number: float, digits: int) -> str:
+    """Without the sign of a rounded zero."""
+    text = f"{number:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
 
 
 def _decimals(bound: float) -> int:

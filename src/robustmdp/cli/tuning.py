@@ -1,9 +1,8 @@
-"""The commands `analyse`, `suggest`, `curve` and `stress`."""
+"""The commands `curve` and `stress`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,155 +14,6 @@ if TYPE_CHECKING:
     from robustmdp.cli.sources import Source
 
 
-def _source(problem: str, options: dict[str, Any]) -> Source:
-    from robustmdp.cli.sources import parse_source
-
-    return parse_source(
-        problem,
-        discount=options["discount"],
-        initial=options["initial"],
-        held_out=options.get("held_out", ()),
-        vary=options.get("vary", ()),
-    )
-
-
-@click.command(short_help="A report on a problem: how robust should the decision be?")
-@given.problem_argument()
-@click.option("--out", type=click.Path(), default="report.html", show_default=True, help="The page to write.")
-@given.divergence_option()
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
-@given.threads_option
-@given.output_options
-def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Study PROBLEM and write one page: how robust should the decision be?
-
-    PROBLEM is a model (a file or a ready-made world), a log of transitions (.csv, .parquet, minari:ID) or a Gymnasium
-    id. The page has the robustness curve with a slider, a recommended level with its reasons, a stress test, and where
-    robustness changes the decision. It works offline.
-
-    \b
-    Examples:
-      robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21
-      robustmdp analyse visits.csv --discount 0.95 --confidence 0.9 --out visits.html
-    """
-    from robustmdp.analysis import analyse as studied
-    from robustmdp.cli import show
-    from robustmdp.cli.progress import Bar
-    from robustmdp.divergences import divergence_named
-    from robustmdp.io import read_policy
-
-    _check_page(out)
-    source = _source(problem, options)
-    policies = {Path(file).name: read_policy(file, source.mdp) for file in options["policy"]}
-    with Bar(quiet) as bar:
-        analysis = studied(
-            source.mdp,
-            divergence_named(options["divergence"]),
-            counts=source.counts,
-            confidence=options["confidence"],
-            held_out=source.held_out,
-            initial=source.initial,
-            policies=policies,
-            layout=source.layout,
-            title=f"{source.title}: how robust should the decision be?",
-            told=source.told,
-            source="\n".join(source.code),
-            threads=options["threads"],
-            progress=lambda part, share: bar.show(part.capitalize(), share),
-        )
-        bar.show("Writing the page", 1.0)
-        page = analysis.write(out)
-    advice = analysis.study.suggestion
-    if as_json:
-        show.print_json({"problem": problem, "report": str(page), **_advice_record(advice)})
-    else:
-        for reason in (f"Recommended: {advice.ambiguity}.", *advice.reasons):
-            show.say(reason)
-        show.say(f"report   {page}")
-
-
-def _check_page(out: str) -> None:
-    """What cannot be written is said before anything is computed."""
-    from robustmdp import _checks
-
-    path = Path(out)
-    _checks.must(path.suffix.lower() in (".html", ".htm"), f"--out must be an .html file: got {out!r}")
-    _checks.must(not path.is_dir(), f"--out must be a file: {out} is a folder")
-
-
-def _advice_record(advice: Any) -> dict[str, Any]:
-    from robustmdp.cli import show
-
-    return {
-        "ambiguity": repr(advice.ambiguity),
-        "level": advice.ambiguity.level,
-        "pays": advice.pays,
-        "reasons": list(advice.reasons),
-        "candidates": show.columns_of(advice.candidates),
-        "policy": advice.solution.policy,
-        "value": advice.solution.value,
-        "error_bound": advice.solution.error_bound,
-    }
-
-
-@click.command(short_help="Recommend a level, with the reasons.")
-@given.problem_argument()
-@given.divergence_option()
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@click.option("--loss", type=float, default=0.05, show_default=True, help="Average loss that is bearable.")
-@given.seed_option
-@given.threads_option
-@given.output_options
-def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Recommend a level for PROBLEM, with the reasons.
-
-    From a log: shares of the radii at --confidence, tried in models that the log leaves possible. From --held-out
-    models or --vary: radii, tried in them. From a model alone: the knee of the robustness curve.
-
-    \b
-    Examples:
-      robustmdp suggest visits.csv --discount 0.95 --confidence 0.9
-      robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8,0.9
-    """
-    from robustmdp import suggest as suggested
-    from robustmdp.cli import show
-    from robustmdp.cli.progress import Bar
-    from robustmdp.divergences import divergence_named
-
-    source = _source(problem, options)
-    with Bar(quiet) as bar:
-        advice = suggested(
-            source.mdp,
-            divergence_named(options["divergence"]),
-            counts=source.counts,
-            confidence=options["confidence"],
-            held_out=source.held_out,
-            initial=source.initial,
-            loss=options["loss"],
-            seed=options["seed"],
-            threads=options["threads"],
-            progress=bar.count("Trying levels"),
-        )
-    if as_json:
-        show.print_json({"problem": problem, **_advice_record(advice)})
-        return
-    table = advice.candidates
-    if "pays" in table.notes:
-        rows = list(zip(*show.columns_of(table).values(), strict=True))
-        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
-    for sentence in (f"Recommended: {advice.ambiguity}.", *advice.reasons):
-        show.say(sentence)
-
-
 @click.command(short_help="What robustness costs and buys, level by level.")
 @given.problem_argument()
 @given.divergence_option()
@@ -171,6 +21,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
 @click.option("--radii", metavar="A,B,...", help="Levels of the constrained form, instead.")
 @given.discount_option
 @given.initial_option
+@given.column_option
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified error, relative.")
 @given.threads_option
 @given.rows_option
@@ -191,17 +42,21 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     from robustmdp import robustness_curve
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
-    from robustmdp.cli.words import parse_numbers
+    from robustmdp.cli.sources import source_of
+    from robustmdp.cli.words import check_out, parse_numbers
     from robustmdp.divergences import divergence_named
     from robustmdp.io.tables import write_table
 
-    source = _source(problem, options)
+    check_out(options["out"], ".csv", ".parquet")
+    divergence = divergence_named(options["divergence"])
+    weights, radii = (parse_numbers(f"--{name}", options[name]) for name in ("weights", "radii"))
+    source = source_of(problem, options)
     with Bar(quiet) as bar:
         table = robustness_curve(
             source.mdp,
-            divergence_named(options["divergence"]),
-            None if options["weights"] is None else parse_numbers("--weights", options["weights"]),
-            radii=None if options["radii"] is None else parse_numbers("--radii", options["radii"]),
+            divergence,
+            weights,
+            radii=radii,
             initial=source.initial,
             tol=options["tol"],
             threads=options["threads"],
@@ -214,13 +69,14 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
         show.print_json({"problem": problem, **columns, **dict(table.notes)})
     else:
         show.print_rows(
-            f"{problem}: {table.notes['divergence']}",
-            list(columns),
+            f"{problem}, discount {source.mdp.discount:g}: {table.notes['divergence']} divergence",
+            [name.replace("_", " ") for name in columns],
             list(zip(*columns.values(), strict=True)),
             limit=rows,
         )
         _say_knee(table)
     if table.notes["interrupted"]:
+        click.echo(f"Interrupted: the {len(table)} levels that were solved are kept.", err=True)
         sys.exit(INTERRUPTED)
 
 
@@ -245,6 +101,7 @@ def _say_knee(table: Any) -> None:
 @click.option("--worlds", type=int, default=100, show_default=True, help="How many random worlds.")
 @given.held_out_option
 @given.vary_option
+@given.column_option
 @given.discount_option
 @given.initial_option
 @given.seed_option
@@ -255,7 +112,8 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Try policies in worlds that are not PROBLEM: mean, worst, quantiles, wins.
 
     The policy that trusts the model is always among them. Worlds: random within a radius, each policy's own worst case
-    there, and --held-out models or --vary where given.
+    there, and --held-out models or --vary where given. "Worst tenth" is the mean over the worst tenth of worlds, a win
+    is a world in which no other policy is better.
 
     \b
     Examples:
@@ -265,14 +123,20 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp import stress as stressed
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
+    from robustmdp.cli.sources import source_of
+    from robustmdp.cli.words import check_out
+    from robustmdp.divergences import divergence_named
     from robustmdp.io.tables import write_table
 
-    source = _source(problem, options)
+    check_out(options["out"], ".csv", ".parquet")
+    divergence = divergence_named(options["divergence"])
+    source = source_of(problem, options)
+    policies, worlds = _policies(source, divergence, options), _worlds(source, divergence, options)
     with Bar(quiet) as bar:
         table = stressed(
             source.mdp,
-            _policies(source, options),
-            _worlds(source, options),
+            policies,
+            worlds,
             initial=source.initial,
             threads=options["threads"],
             progress=bar.count("Values"),
@@ -284,33 +148,35 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
         show.print_json({"problem": problem, **columns})
         return
     for family in dict.fromkeys(table["family"].tolist()):
-        found = {
-            name: column for name, column in show.columns_of(table.where(family=family)).items() if name != "family"
-        }
-        header = [name.replace("_", " ") for name in found]
-        show.print_rows(f"Worlds: {family}", header, list(zip(*found.values(), strict=True)))
+        _print_family(family, table.where(family=family))
 
 
-def _policies(source: Source, options: dict[str, Any]) -> dict[str, Any]:
+def _print_family(family: str, table: Any) -> None:
+    """Mean, worst, quantiles and wins; of a single world its value alone."""
+    from robustmdp.cli import show
+
+    worlds = int(table["worlds"][0])
+    names = [name for name in table.columns if name not in ("family", "worlds")] if worlds > 1 else ["policy", "mean"]
+    header = [name.replace("_", " ") for name in names] if worlds > 1 else ["policy", "value"]
+    rows = list(zip(*(table[name].tolist() for name in names), strict=True))
+    show.print_rows(f"{worlds:,} worlds: {family}" if worlds > 1 else f"{family}", header, rows)
+
+
+def _policies(source: Source, divergence: Any, options: dict[str, Any]) -> dict[str, Any]:
     from robustmdp import Constrained, Nominal, Penalized
-    from robustmdp.divergences import divergence_named
-    from robustmdp.io import read_policy
 
-    divergence = divergence_named(options["divergence"])
     return {
         "trusting": Nominal(),
         **{f"weight {weight:g}": Penalized(divergence, weight) for weight in options["weight"]},
         **{f"radius {radius:g}": Constrained(divergence, radius) for radius in options["radius"]},
-        **{Path(file).name: read_policy(file, source.mdp) for file in options["policy"]},
+        **source.policies(options["policy"]),
     }
 
 
-def _worlds(source: Source, options: dict[str, Any]) -> list[Any]:
+def _worlds(source: Source, divergence: Any, options: dict[str, Any]) -> list[Any]:
     from robustmdp import Constrained
-    from robustmdp.divergences import divergence_named
     from robustmdp.tuning.worlds import Adversary, Plausible, RandomKernels
 
-    divergence = divergence_named(options["divergence"])
     found: list[Any] = [source.held_out] if source.held_out is not None else []
     if source.counts is not None:
         found.append(Plausible(source.counts, options["worlds"], options["seed"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 _SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
+_READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
+_MOST_NAMES = 20  # that an error lists
+_LONGEST_LINE = 1 << 16
+_MODEL_COLUMN = "idstatefrom"
+_LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
 
 
 def parse_ambiguity(divergence: str, weight: float | None, radius: float | None) -> Ambiguity:
@@ -38,6 +45,10 @@ def parse_problem(word: str, discount: float | None) -> MDP:
         _checks.must(bool(detail), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
         return MDP.from_gymnasium(detail, USUAL_DISCOUNT if discount is None else discount)
     if is_file(word):
+        _checks.must(
+            not is_log(word),
+            f"{word} must be a model, not a log: make one of it with robustmdp estimate {word} --out model.csv",
+        )
         return io.read(word, discount)
     plain: dict[str, Callable[..., MDP]] = {
         "chain": problems.chain,
@@ -59,8 +70,36 @@ def parse_problem(word: str, discount: float | None) -> MDP:
 
 
 def is_file(word: str) -> bool:
-    """Does the word look like a file, there or not: with a path, or an extension?"""
-    return Path(word).exists() or "/" in word or Path(word).suffix[1:].isalpha()
+    """Does the word look like a file, there or not: with a path, or an extension? Ready-made worlds come first."""
+    known = word.partition(":")[0] in _READY
+    return not known and (Path(word).exists() or "/" in word or Path(word).suffix[1:].isalpha())
+
+
+def is_log(word: str) -> bool:
+    """A log of transitions by its columns: those of a log, and none that only a model has."""
+    names = {name.strip(' "\r\n').lower() for name in _columns(Path(word))}
+    return bool(names & _LOG_COLUMNS) and _MODEL_COLUMN not in names
+
+
+def check_log(word: str) -> None:
+    """Refuse a model where a log is wanted."""
+    names = {name.strip(' "\r\n').lower() for name in _columns(Path(word))}
+    _checks.must(_MODEL_COLUMN not in names, f"{word} must be a log, not a model: see robustmdp solve {word}")
+
+
+def _columns(path: Path) -> Sequence[str]:
+    """The names of a table's columns, none where it is not one."""
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet", ".pq") or not path.is_file():
+        return ()
+    if suffix == ".csv":
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return file.readline(_LONGEST_LINE).split(",")
+    from robustmdp.io.arrow import parquet_file
+
+    with parquet_file(path) as file:
+        found: list[str] = file.schema_arrow.names
+        return found
 
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
@@ -72,12 +111,47 @@ def parse_initial(mdp: MDP, word: str | None) -> int | None:
     if word.isdigit():
         return int(word)
     if mdp.state_names:
-        _checks.nearest("--initial", word, mdp.state_names)
+        close = difflib.get_close_matches(word, mdp.state_names, n=_MOST_NAMES)
+        _checks.nearest("--initial", word, mdp.state_names if mdp.n_states <= _MOST_NAMES else close)
     _checks.fail(f"--initial must be the number of a state: got {word!r}")
 
 
-def parse_numbers(option: str, word: str) -> list[float]:
+def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:
+    """What a log calls its columns; NAME= leaves one out."""
+    pairs = [word.partition("=") for word in words]
+    for word, (name, sign, _) in zip(words, pairs, strict=True):
+        _checks.must(bool(name and sign), f"--column must be NAME=OWN, as in terminated=done: got {word!r}")
+    return {name: own or None for name, _, own in pairs} or None
+
+
+def check_out(out: str | None, *extensions: str) -> None:
+    """What cannot be written is said before anything is computed."""
+    if out is None:
+        return
+    path = Path(out)
+    _checks.must(not path.is_dir(), f"--out must be a file: {out} is a folder")
+    known = not extensions or path.name.lower().endswith(extensions)
+    _checks.must(known, f"--out must end in {' or '.join(extensions)}: got {out!r}")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as problem:
+        _checks.fail(f"--out must be a file that can be written: {folder}: {(problem.strerror or '').lower()}")
+
+
+def check_model_out(out: str | None, format: str | None = None) -> None:
+    """The same for a model, in a format by its name or extension."""
+    if out is not None:
+        from robustmdp.io.formats import chosen
+
+        check_out(out)
+        chosen(Path(out), format)
+
+
+def parse_numbers(option: str, word: str | None) -> list[float] | None:
     """Numbers with commas between them."""
+    if word is None:
+        return None
     try:
         return [float(part) for part in word.split(",")]
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -206,6 +207,9 @@ def follow(bellman: RobustBellman, start: FloatArray | None, tol: float) -> tupl
     for _ in range(_LOOKS if v is not None else 0):
         assert v is not None
         progress, bracket = _look(work, v)
+        if not math.isfinite(progress.error_bound):
+            v = None  # an inner problem failed at this v: policy iteration begins elsewhere
+            break
         target = tol * max(1.0, float(np.abs(progress.swept).max()))
         if progress.error_bound <= 0.5 * target:
             bracket = bracket or bellman.bracket(v)

@@ -20,6 +20,7 @@ from robustmdp.planning.continuation import Stage, Walk, follow
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.start import distribution
+from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -65,7 +66,7 @@ def robustness_curve(
     """
     start = distribution(mdp, initial)
     form, levels = _levels(mdp, divergence, weights, radii)
-    trusting = solve(mdp, Nominal(), tol=tol, threads=threads)
+    trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     points: list[Point] = []
     interrupted = False
     try:
@@ -92,10 +93,16 @@ def levels_for(
     9
     """
     _checks.positive_integer("count", count)
+    _check_divergence(divergence)
     if form is Constrained:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
     spread = mdp.discount * float(np.ptp(solve(mdp, Nominal(), tol=1e-4).value)) + float(np.ptp(mdp.rewards))
     return np.geomspace(1e2, 1e-2, count) * max(spread, 1e-12) / _unit(divergence)
+
+
+def _check_divergence(divergence: object) -> None:
+    if not isinstance(divergence, FDivergence):
+        raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
 
 
 def _unit(divergence: FDivergence) -> float:
@@ -124,8 +131,7 @@ def _levels(
     mdp: MDP, divergence: FDivergence, weights: npt.ArrayLike | None, radii: npt.ArrayLike | None
 ) -> tuple[type[Penalized] | type[Constrained], FloatArray]:
     """The form and its levels, least robust first."""
-    if not isinstance(divergence, FDivergence):
-        raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
+    _check_divergence(divergence)
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
     if weights is None and radii is None:
         return Penalized, levels_for(mdp, divergence)
@@ -168,17 +174,15 @@ def points_along(
     policy, under_model = trusting.policy, trusting.value
     for level in levels.tolist():
         ambiguity = form(divergence, level)
-        robust = everything.step(_place(level), ambiguity)
+        robust = whole(everything.step(_place(level), ambiguity))
         doubted, changed = robust, np.empty(0, np.int64)
         if not np.array_equal(robust.policy, policy):
             policy = robust.policy
             chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
-            under_model = follow(chain, under_model, tol)[0].value
+            under_model = whole(follow(chain, under_model, tol)[0]).value
         if not np.array_equal(policy, trusting.policy):
-            doubted = alone.step(_place(level), ambiguity)
+            doubted = whole(alone.step(_place(level), ambiguity))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
-        if "interrupted" in (robust.status.code, doubted.status.code):
-            raise KeyboardInterrupt
         yield Point(ambiguity, robust, under_model, doubted.value, changed)
 
 

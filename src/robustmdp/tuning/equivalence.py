@@ -11,6 +11,7 @@ from robustmdp.ambiguity import Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.planning import solve
 from robustmdp.tuning.start import distribution
+from robustmdp.tuning.whole import whole
 
 _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
@@ -67,9 +68,7 @@ class _Search:
         self.same = 4.0 * error
 
     def _value(self, ambiguity: Penalized | Constrained) -> tuple[float, float]:
-        solution = solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads)
-        if solution.status.code == "interrupted":  # a search cannot go on from half a value
-            raise KeyboardInterrupt
+        solution = whole(solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads))
         return float(self.start @ solution.value), solution.error_bound
 
     def _excess(self, form: type[Penalized] | type[Constrained], level: float) -> float:

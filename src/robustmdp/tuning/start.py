@@ -20,8 +20,10 @@ def distribution(mdp: MDP, initial: npt.ArrayLike | None) -> npt.NDArray[np.floa
         return np.full(mdp.n_states, 1.0 / mdp.n_states)
     array = np.asarray(initial)
     if array.ndim == 0:
-        state = int(array)
-        _checks.must(0 <= state < mdp.n_states, f"initial must be a state in 0..{mdp.n_states - 1}: got {state}")
+        state = int(array) if array.dtype.kind in "iu" else -1
+        _checks.must(
+            0 <= state < mdp.n_states, f"initial must be a state in 0..{mdp.n_states - 1}: got {array.item()!r}"
+        )
         return np.eye(1, mdp.n_states, state).ravel()
     start = array.astype(np.float64)
     _checks.must(

@@ -20,6 +20,7 @@ from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
 from robustmdp.tuning.curve import levels_for, robustness_curve
 from robustmdp.tuning.trials import stress, worst_tenth
+from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
 
 FloatArray = npt.NDArray[np.float64]
@@ -148,14 +149,18 @@ class _Trial:
 
     def run(self, unit: str, levels: Sequence[float], at: Callable[[float], Ambiguity], worlds: Any) -> None:
         """Solve every candidate, try each in every world, choose by every other world."""
+        _checks.must(worlds.size >= 2, "there must be two worlds or more, one to choose by and one to judge: got one")
         family = [(float(np.log(level)) if level > 0 else -1e3, at(level)) for level in levels]
-        self.stages = list(solve_along(self.mdp, family, tol=1e-6, threads=self.threads))
-        policies = {f"{place}": stage.policy for place, stage in enumerate(self.stages)}
+        along = solve_along(self.mdp, family, tol=1e-6, threads=self.threads)
+        # What is tried must be what is returned: where actions tie, another solve may choose others.
+        self.solutions = [whole(whole(stage).solution(self.mdp, threads=self.threads)) for stage in along]
+        self.ambiguities = [ambiguity for _, ambiguity in family]
+        policies = {f"{place}": solution for place, solution in enumerate(self.solutions)}
         table = stress(
             self.mdp, policies, worlds, initial=self.initial, threads=self.threads, progress=self.progress
         ).outcomes
         values = np.stack([table.where(policy=name)["value"] for name in policies])
-        choosing, judging = (values[:, ::2], values[:, 1::2]) if values.shape[1] > 1 else (values, values)
+        choosing, judging = values[:, ::2], values[:, 1::2]
         self.means, self.tails = choosing.mean(axis=1), np.array([worst_tenth(row) for row in choosing])
         self.place = self._chosen()
         judged_means, judged_tails = judging.mean(axis=1), np.array([worst_tenth(row) for row in judging])
@@ -201,8 +206,7 @@ class _Trial:
                 f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
                 f"{_lost_in_words(float(self._lost(means)[1]))} ({means[1]:.4g} against {means[0]:.4g}).",
             )
-        stage = self.stages[self.place]
-        return Suggestion(stage.ambiguity, stage.solution(self.mdp, threads=self.threads), reasons, self.table, radii)
+        return Suggestion(self.ambiguities[self.place], self.solutions[self.place], reasons, self.table, radii)
 
 
 def _slack(values: FloatArray) -> float:

@@ -16,6 +16,7 @@ from robustmdp.planning import evaluate, solve
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.start import distribution
+from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Family, Models, World
 
 FloatArray = npt.NDArray[np.float64]
@@ -72,33 +73,35 @@ def stress(
     chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
     total = len(chosen) * sum(family.size for family in families)
     rows: list[tuple[str, str, str, float]] = []
-    for family in families:
-        for name, policy, (label, world) in _trials(mdp, family, chosen):
-            value = evaluate(world, policy, Nominal(), tol=tol, threads=threads).value
+    places: list[tuple[int, int]] = []
+    for family_number, family in enumerate(families):
+        for name, policy, number, (label, world) in _trials(mdp, family, chosen):
+            value = whole(evaluate(world, policy, Nominal(), tol=tol, threads=threads)).value
             rows.append((name, family.name, label, float(start @ value)))
+            places.append((family_number, number))
             if progress is not None:
                 progress(len(rows), total)
-    outcomes = _outcomes(rows, tol)
+    outcomes = _outcomes(rows, places, tol)
     return StressTable(summary(outcomes, chosen, [family.name for family in families]).columns, {}, outcomes)
 
 
 def _trials(
     mdp: MDP, family: Family, policies: Mapping[str, npt.NDArray[Any]]
-) -> Iterator[tuple[str, npt.NDArray[Any], World]]:
-    """Every policy in every world of a family; a world that does not answer to the policy is made once."""
+) -> Iterator[tuple[str, npt.NDArray[Any], int, World]]:
+    """Every policy in every world of a family, numbered; a world that does not answer to the policy is made once."""
     if family.answers:
         for name, policy in policies.items():
-            for world in family.worlds(mdp, policy):
-                yield name, policy, world
+            for number, world in enumerate(family.worlds(mdp, policy)):
+                yield name, policy, number, world
         return
-    for world in family.worlds(mdp, None):
+    for number, world in enumerate(family.worlds(mdp, None)):
         _checks.must(
             world.mdp.n_states == mdp.n_states,
             f"a world must have the model's {mdp.n_states} states: {world.label} of {family.name} has "
             f"{world.mdp.n_states}",
         )
         for name, policy in policies.items():
-            yield name, policy, world
+            yield name, policy, number, world
 
 
 def summary(outcomes: Table, policies: Iterable[str], families: Iterable[str]) -> Table:
@@ -129,11 +132,9 @@ def worst_tenth(values: FloatArray) -> float:
 
 def families_of(given: Any) -> list[Family]:
     """Families of worlds from what users bring."""
-    if isinstance(given, Mapping):
-        return [
-            Models([models] if isinstance(models, MDP) else list(models), str(name)) for name, models in given.items()
-        ]
     parts: Sequence[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    if isinstance(given, Mapping):
+        parts = [_family(str(name), models) for name, models in given.items()]
     plain = [part for part in parts if isinstance(part, MDP)]
     families: list[Family] = [Models(plain)] if plain else []
     for part in parts:
@@ -147,10 +148,17 @@ def families_of(given: Any) -> list[Family]:
     return families
 
 
+def _family(name: str, models: Any) -> Models:
+    listed = [models] if isinstance(models, MDP) else models
+    if not isinstance(listed, (list, tuple)):
+        raise TypeError(f"perturbed_worlds[{name!r}] must be an MDP or a list of them: got {type(models).__name__}")
+    return Models(listed, name)
+
+
 def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.NDArray[Any]:
     """The policy itself; an ambiguity is solved for it."""
     if isinstance(policy, Nominal | Penalized | Constrained):
-        return solve(mdp, policy, tol=tol, threads=threads).policy
+        return whole(solve(mdp, policy, tol=tol, threads=threads)).policy
     return policy.policy if isinstance(policy, Solution) else np.asarray(policy)
 
 
@@ -161,9 +169,10 @@ def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:
     return {str(name): policy for name, policy in policies.items()}
 
 
-def _outcomes(rows: list[tuple[str, str, str, float]], tol: float) -> Table:
+def _outcomes(rows: list[tuple[str, str, str, float]], places: list[tuple[int, int]], tol: float) -> Table:
+    """`places` says which rows are of the same world: labels need not differ."""
     policy, family, world, value = (np.array(column) for column in zip(*rows, strict=True))
-    _, place = np.unique(np.char.add(np.char.add(family, "\0"), world), return_inverse=True)
+    place = np.unique(np.array(places), axis=0, return_inverse=True)[1].ravel()
     top = np.full(place.max() + 1, -np.inf)
     np.maximum.at(top, place, value)
     # Values closer than their certified errors are the same value.

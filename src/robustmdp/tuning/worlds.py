@@ -16,6 +16,7 @@ from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.planning import evaluate
+from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -88,7 +89,8 @@ class RandomKernels:
 
     def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
         del policy
-        radii = mdp.pairs(np.broadcast_to(np.asarray(self.radius, np.float64), (mdp.n_states, mdp.n_actions)))
+        single = np.ndim(self.radius) == 0
+        radii = np.full(mdp.n_pairs, self.radius, np.float64) if single else mdp.pairs(self.radius, "radius")
         for number in range(self.count):
             rng = np.random.default_rng([self.seed, number])
             yield World(f"random {number + 1}", mdp.with_probabilities(self._rows(mdp, radii * rng.random(), rng)))
@@ -138,7 +140,7 @@ class Adversary:
 
     def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
         assert policy is not None
-        yield World("worst case", evaluate(mdp, policy, self.ambiguity, tol=1e-6).worst_case)
+        yield World("worst case", whole(evaluate(mdp, policy, self.ambiguity, tol=1e-6)).worst_case)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +191,11 @@ class Plausible:
     seed: int = 0
     name = "plausible given the data"
     answers = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.counts, Counts):
+            raise TypeError(f"counts must be Counts, such as rm.estimate(log).counts: got {type(self.counts).__name__}")
+        _checks.positive_integer("count", self.count)
 
     @property
     def size(self) -> int:

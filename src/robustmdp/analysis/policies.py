@@ -1,0 +1,71 @@
+"""A policy on a page: arrows on a grid where states are places, otherwise a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustmdp.analysis.names import Names
+from robustmdp.analysis.numbers import alike, short
+from robustmdp.analysis.study import Study
+from robustmdp.planning.continuation import Stage
+from robustmdp.report import Cell, DataTable, Grid
+from robustmdp.report.blocks import Block
+from robustmdp.result import Solution
+from robustmdp.tuning.curve import Point
+
+_MOST_STATES = 24
+_MOST_CELLS = 900  # in each frame of the slider: what keeps a page below 10 MB
+_TELLING = 400  # cells up to which each says on hover what it is
+
+
+def policy_block(study: Study, names: Names, point: Point) -> Block:
+    """What is done at one level of the curve, and what it is worth in the worst case."""
+    changed = set(point.changed.tolist())
+    if names.layout is not None and names.layout.n_states <= _MOST_CELLS:
+        return policy_grid(names, point.robust, changed, "Policy and worst-case value", scale=_scale(study, names))
+    return _table(study, names, point.robust, changed)
+
+
+def _scale(study: Study, names: Names) -> tuple[float, float]:
+    """From the least to the greatest value on the curve, so that its levels can be compared."""
+    closed = names.layout.closed if names.layout is not None else frozenset()
+    kept = [state for state in range(study.mdp.n_states) if state not in closed] or list(range(study.mdp.n_states))
+    values = np.concatenate([point.robust.value[kept] for point in study.points])
+    return float(values.min()), float(values.max())
+
+
+def _table(study: Study, names: Names, robust: Stage, changed: set[int]) -> DataTable:
+    """Changed states first, where there is not room for all."""
+    order = [*sorted(changed), *(s for s in range(study.mdp.n_states) if s not in changed)][:_MOST_STATES]
+    shown = sorted(order)
+    actions = ((int(policy[s]) for s in shown) for policy in (robust.policy, study.trusting.policy))
+    columns = ([names.action(action) for action in each] for each in actions)
+    rows = tuple(zip(map(names.state, shown), *columns, alike(robust.value[shown]), strict=True))
+    more = "" if len(shown) == study.mdp.n_states else f" ({len(shown)} of {study.mdp.n_states:,} states)"
+    header = ("state", "robust action", "trusting action", "worst-case value")
+    marked = tuple(place for place, s in enumerate(shown) if s in changed)
+    return DataTable(header, rows, f"Policy and worst-case value{more}", marked_rows=marked)
+
+
+def policy_grid(
+    names: Names,
+    solution: Solution | Stage,
+    changed: set[int],
+    title: str,
+    *,
+    caption: str = "",
+    scale: tuple[float | None, float | None] = (None, None),
+) -> Grid:
+    """The policy as arrows on the values."""
+    layout = names.layout
+    assert layout is not None
+    cells = []
+    for state in range(layout.n_states):
+        row, column = layout.place(state)
+        closed = state in layout.closed
+        arrow = "" if closed else names.action(int(solution.policy[state]))
+        value = None if closed else float(solution.value[state])
+        told = names.state(state) if value is None else f"{names.state(state)}: {arrow}, {short(value)}"
+        detail = told if layout.n_states <= _TELLING else ""
+        cells.append(Cell(row, column, layout.mark(state), arrow, value, state in changed, detail))
+    return Grid(title, layout.rows, layout.columns, tuple(cells), caption, *scale)

@@ -1,0 +1,164 @@
+"""The commands `analyse` and `suggest`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustmdp.cli import options as given
+
+if TYPE_CHECKING:
+    from robustmdp.cli.sources import Source
+
+
+@click.command(short_help="A report on a problem: how robust should the decision be?")
+@given.problem_argument()
+@click.option("--out", type=click.Path(), default="report.html", show_default=True, help="The page to write.")
+@given.divergence_option()
+@given.discount_option
+@given.confidence_option
+@given.initial_option
+@given.held_out_option
+@given.vary_option
+@given.column_option
+@click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
+@given.threads_option
+@given.output_options
+def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Study PROBLEM and write one page: how robust should the decision be?
+
+    PROBLEM is a model (a file or a ready-made world), a log of transitions (.csv, .parquet, minari:ID) or a Gymnasium
+    id. The page has the robustness curve with a slider, a recommended level with its reasons, a stress test, and where
+    robustness changes the decision. It works offline.
+
+    \b
+    Examples:
+      robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21
+      robustmdp analyse visits.csv --discount 0.95 --confidence 0.9 --out visits.html
+    """
+    from robustmdp.analysis import analyse as studied
+    from robustmdp.cli import show
+    from robustmdp.cli.progress import Bar
+    from robustmdp.cli.sources import source_of
+    from robustmdp.cli.words import check_out
+    from robustmdp.divergences import divergence_named
+
+    check_out(out, ".html", ".htm")
+    divergence = divergence_named(options["divergence"])
+    source = source_of(problem, options)
+    policies = source.policies(options["policy"])
+    with Bar(quiet) as bar:
+
+        def told(part: str, share: float) -> None:
+            bar.check()
+            bar.show(part.capitalize(), share)
+
+        analysis = studied(
+            source.mdp,
+            divergence,
+            counts=source.counts,
+            confidence=options["confidence"],
+            held_out=source.held_out,
+            initial=source.initial,
+            policies=policies,
+            layout=source.layout,
+            title=f"{source.title}: how robust should the decision be?",
+            told=source.told,
+            source="\n".join(source.code),
+            threads=options["threads"],
+            progress=told,
+        )
+        told("writing the page", 1.0)
+        page = analysis.write(out)
+    advice = analysis.study.suggestion
+    if as_json:
+        show.print_json({"problem": problem, "report": str(page), **_advice_record(advice)})
+    else:
+        _say_advice(problem, source, options["divergence"], advice)
+        show.say(f"report   {page}", whole=True)
+
+
+def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> None:
+    """The level, why, and what to type next."""
+    from robustmdp.ambiguity import Nominal
+    from robustmdp.analysis.advice import level_in_words
+    from robustmdp.cli import show
+
+    show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
+    for sentence in (f"Recommended: {level_in_words(advice.ambiguity)}.", *advice.reasons):
+        show.say(sentence)
+    if source.counts is None:
+        level = f" --divergence {divergence} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
+        how = "" if isinstance(advice.ambiguity, Nominal) else level
+        show.say(f"try      robustmdp solve {problem} --discount {source.mdp.discount:g}{how}", whole=True)
+
+
+def _advice_record(advice: Any) -> dict[str, Any]:
+    from robustmdp.cli import show
+
+    return {
+        "ambiguity": repr(advice.ambiguity),
+        "level": advice.ambiguity.level,
+        "pays": advice.pays,
+        "reasons": list(advice.reasons),
+        "candidates": show.columns_of(advice.candidates),
+        "policy": advice.solution.policy,
+        "value": advice.solution.value,
+        "error_bound": advice.solution.error_bound,
+    }
+
+
+@click.command(short_help="Recommend a level, with the reasons.")
+@given.problem_argument()
+@given.divergence_option()
+@given.discount_option
+@given.confidence_option
+@given.initial_option
+@given.held_out_option
+@given.vary_option
+@given.column_option
+@click.option("--loss", type=float, default=0.05, show_default=True, help="Average loss that is bearable.")
+@given.seed_option
+@given.threads_option
+@given.output_options
+def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Recommend a level for PROBLEM, with the reasons.
+
+    From a log: shares of the radii at --confidence, tried in models that the log leaves possible. From --held-out
+    models or --vary: radii, tried in them. From a model alone: the knee of the robustness curve.
+
+    \b
+    Examples:
+      robustmdp suggest visits.csv --discount 0.95 --confidence 0.9
+      robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8,0.9
+    """
+    from robustmdp import suggest as suggested
+    from robustmdp.cli import show
+    from robustmdp.cli.progress import Bar
+    from robustmdp.cli.sources import source_of
+    from robustmdp.divergences import divergence_named
+
+    divergence = divergence_named(options["divergence"])
+    source = source_of(problem, options)
+    with Bar(quiet) as bar:
+        advice = suggested(
+            source.mdp,
+            divergence,
+            counts=source.counts,
+            confidence=options["confidence"],
+            held_out=source.held_out,
+            initial=source.initial,
+            loss=options["loss"],
+            seed=options["seed"],
+            threads=options["threads"],
+            progress=bar.count("Trying levels"),
+        )
+    if as_json:
+        show.print_json({"problem": problem, **_advice_record(advice)})
+        return
+    table = advice.candidates
+    if "pays" in table.notes:
+        rows = list(zip(*show.columns_of(table).values(), strict=True))
+        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
+    _say_advice(problem, source, options["divergence"], advice)

@@ -1,0 +1,31 @@
+"""From the library's errors to sentences for the command line."""
+
+from __future__ import annotations
+
+import re
+
+# What the sentences say to programs, as one types it.
+_OPTIONS = (
+    (r"columns=\{'(\w+)': '([^']*)'\}", r"--column \1=\2"),
+    (r"^columns must say", "--column must say"),
+    (r"^a key of columns", "the NAME of --column"),
+    (r"\{'(\w+)': '([^']*)'\}", r"\1=\2"),
+    (r"\{'(\w+)': None\}", r"\1="),
+    (r"as in read\(.*, discount=([\d.]+)\)", r"as in --discount \1"),
+)
+
+
+def sentence(problem: BaseException) -> str:
+    """An error, with the options that mend it instead of arguments.
+
+    >>> sentence(ValueError("discount must be given: a.csv holds none, as in read('a.csv', discount=0.95)"))
+    'discount must be given: a.csv holds none, as in --discount 0.95'
+    """
+    if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:
+        return f"{problem.filename}: {problem.strerror.lower()}"
+    said = str(problem)
+    if isinstance(problem, MemoryError):
+        return f"there is not enough memory for this{': ' if said else ''}{said}"
+    for pattern, words in _OPTIONS:
+        said = re.sub(pattern, words, said)
+    return said

@@ -1,0 +1,236 @@
+"""The numbers behind a report, against the library's own and against loops that anyone can check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import robustmdp as rm
+from robustmdp.ambiguity.distance import distance
+from robustmdp.analysis.nature import rows_of, taken_by_nature
+from robustmdp.analysis.study import Study
+
+TOL = 1e-6  # of the solves, relative to max(1, max |v|)
+
+
+def studied(**settings: Any) -> Study:
+    return rm.analyse(**settings).study
+
+
+@pytest.fixture(scope="module")
+def at_the_knee() -> Study:
+    return studied(mdp=rm.problems.machine_replacement(), initial=0)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> Study:
+    """A recommendation that is a radius: the lake is less slippery than its model, or more."""
+    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.45, 0.5, 0.6, 0.7, 0.8])
+    return studied(mdp=rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), held_out=worlds, initial=0)
+
+
+@pytest.fixture(scope="module", params=["knee", "radius"])
+def study(request: pytest.FixtureRequest) -> Study:
+    found: Study = request.getfixturevalue("at_the_knee" if request.param == "knee" else "held_out")
+    return found
+
+
+def test_both_kinds_of_recommendation_are_tried(at_the_knee: Study, held_out: Study) -> None:
+    assert isinstance(at_the_knee.suggestion.ambiguity, rm.Penalized)
+    assert isinstance(held_out.suggestion.ambiguity, rm.Constrained)
+    assert isinstance(held_out.suggestion.ambiguity.level, float)
+
+
+# The curve.
+
+
+def test_the_curve_is_that_of_the_library(study: Study) -> None:
+    name = next(iter(study.curve.columns))
+    form = {"weight": "weights", "radius": "radii"}[name]
+    again = rm.robustness_curve(study.mdp, study.divergence, **{form: study.curve[name]}, initial=study.start)
+    for column in ("nominal", "worst", "trusting", "changed"):
+        assert np.abs(study.curve[column] - again[column]).max() <= 2 * TOL * max(1.0, np.abs(again[column]).max())
+    assert study.curve.notes["best"] == pytest.approx(again.notes["best"], abs=TOL)
+
+
+def test_its_form_is_that_of_the_recommendation(at_the_knee: Study, held_out: Study) -> None:
+    for study, name in ((at_the_knee, "weight"), (held_out, "radius")):
+        assert study.place is not None
+        assert study.curve[name][study.place] == study.suggestion.ambiguity.level
+        assert len(study.points) == len(study.curve[name]) == len(np.unique(study.curve[name])) == 30
+        assert study.shown == study.place
+
+
+def test_the_knee_of_the_page_is_the_recommended_one(at_the_knee: Study) -> None:
+    """The page has fewer levels than `suggest`, and its knee was another one."""
+    assert at_the_knee.knee == at_the_knee.place
+    bought, paid = at_the_knee.bargain
+    assert f"better by {bought:.4g} than that" in at_the_knee.suggestion.reasons[1]
+    assert f"that costs {paid:.4g}." in at_the_knee.suggestion.reasons[1]
+
+
+def test_each_level_is_between_its_neighbours(study: Study) -> None:
+    """More room for nature, less value; and no policy beats the trusting one under the model."""
+    error = 2 * float(study.curve["error_bound"].max())
+    assert (np.diff(study.curve["worst"]) <= error).all()
+    assert (study.curve["nominal"] <= study.curve.notes["best"] + error).all()
+    assert (study.curve["trusting"] <= study.curve["worst"] + error).all()
+
+
+def test_changed_states_are_those_that_would_lose(study: Study) -> None:
+    for point in (study.points[0], study.points[15], study.points[-1]):
+        exact = rm.solve(study.mdp, point.ambiguity, tol=1e-10)
+        lost = exact.value - exact.q[np.arange(study.mdp.n_states), study.trusting.policy]
+        sure = 2.0 * point.robust.error_bound
+        assert set(np.flatnonzero(lost > 2 * sure)) <= set(point.changed.tolist()) <= set(np.flatnonzero(lost > 0))
+
+
+def test_states_that_differ_from_the_recommended_policy(study: Study) -> None:
+    assert study.place is not None
+    assert study.differing[study.place] == 0
+    robust = study.robust
+    for place in (0, 29):
+        policy = study.points[place].robust.policy
+        lost = [robust.q[s, robust.policy[s]] - robust.q[s, policy[s]] for s in range(study.mdp.n_states)]
+        assert study.differing[place] == sum(loss > 2 * robust.error_bound for loss in lost)
+
+
+# The two forms of a level (Theorem 3.1).
+
+
+def test_matching_levels_have_one_value(study: Study) -> None:
+    weight, radius = study.matching["weight"], study.matching["radius"]
+    assert study.suggestion.ambiguity.level in (weight, radius)
+    ambiguities = (rm.Penalized(study.divergence, weight), rm.Constrained(study.divergence, radius))
+    one, other = (study.start @ rm.solve(study.mdp, ambiguity, tol=1e-9).value for ambiguity in ambiguities)
+    assert one == pytest.approx(other, abs=1e-7 * max(1.0, abs(one)))
+
+
+# What nature does.
+
+
+def test_worst_rows_are_distributions_within_the_radius(held_out: Study) -> None:
+    level = held_out.suggestion.ambiguity.level
+    for row in rows_of(held_out.mdp, held_out.doubt, held_out.robust.value, range(64), held_out.robust.policy):
+        assert row.worst.sum() == pytest.approx(1.0, abs=1e-9)
+        assert row.worst.min() >= 0.0
+        assert row.worst @ row.values <= row.nominal @ row.values + 1e-12
+        if len(row.worst) > 1:
+            assert distance(rm.KL(), row.worst[None], row.nominal[None])[0] <= level * (1 + 1e-6)
+        assert row.moved == pytest.approx(np.maximum(row.worst - row.nominal, 0.0).sum(), abs=1e-9)
+
+
+def naive_rows(mdp: rm.MDP, ambiguity: Any, value: Any, policy: Any) -> list[tuple[Any, Any, Any, Any]]:
+    """(successors, model, nature, outcomes) of each state, one row at a time, by `worst_case`."""
+    found = []
+    values = np.append(value, 0.0)
+    for state in range(mdp.n_states):
+        pair = mdp.pair(state, int(policy[state]))
+        entries = range(mdp.indptr[pair], mdp.indptr[pair + 1])
+        where = np.array([mdp.indices[k] for k in entries])
+        p = np.array([mdp.probabilities[k] for k in entries])
+        rewards = np.array([mdp.rewards[k] if mdp.rewards_on_successors else 0.0 for k in entries])
+        outcomes = rewards + mdp.discount * values[where]
+        scaled = ambiguity
+        if isinstance(ambiguity, rm.Penalized):
+            scaled = rm.Penalized(ambiguity.divergence, mdp.discount * ambiguity.level)
+        found.append((where, p, rm.worst_case(scaled, p, outcomes).distribution, outcomes))
+    return found
+
+
+def test_rows_are_nature_s_answers(study: Study) -> None:
+    robust, doubt = study.robust, study.doubt
+    rows = rows_of(study.mdp, doubt, robust.value, range(study.mdp.n_states), robust.policy)
+    for row, (_, p, worst, outcomes) in zip(
+        rows, naive_rows(study.mdp, doubt, robust.value, robust.policy), strict=True
+    ):
+        assert np.array_equal(row.nominal, p)
+        assert np.allclose(row.values, outcomes)
+        assert row.worst @ outcomes == pytest.approx(worst @ outcomes, abs=1e-9 * max(1.0, np.abs(outcomes).max()))
+
+
+def rewards_on_successors() -> Study:
+    rng = np.random.default_rng(1)
+    mdp = rm.MDP.from_arrays(rng.dirichlet(np.ones(5), size=(5, 3)), rng.normal(size=(5, 3, 5)), 0.8)
+    return studied(mdp=mdp, divergence=rm.ChiSquare())
+
+
+@pytest.mark.parametrize("which", ["knee", "radius", "rewards on successors"])
+def test_what_nature_takes(which: str, at_the_knee: Study, held_out: Study) -> None:
+    """By a dense linear system: visits d = start + discount Q' d, times how much lower each row's mean is."""
+    study = {"knee": at_the_knee, "radius": held_out}.get(which) or rewards_on_successors()
+    mdp, robust = study.mdp, study.robust
+    chain, lower = np.zeros((mdp.n_states, mdp.n_states + 1)), np.zeros(mdp.n_states)
+    for state, (where, p, worst, outcomes) in enumerate(naive_rows(mdp, study.doubt, robust.value, robust.policy)):
+        np.add.at(chain[state], where, worst)
+        lower[state] = (p - worst) @ outcomes
+    visits = np.linalg.solve(np.eye(mdp.n_states) - mdp.discount * chain[:, :-1].T, study.start)
+    taken = taken_by_nature(mdp, study.doubt, robust, study.start)
+    assert np.allclose(taken, lower * visits, atol=1e-5 * max(1.0, np.abs(lower * visits).max()))
+    assert taken.sum() > 0
+
+
+# The rest of it.
+
+
+def test_the_stress_test_has_the_policies_and_the_worlds(study: Study) -> None:
+    policies = list(dict.fromkeys(study.stress["policy"].tolist()))
+    assert policies[:2] == ["trusting the model", "recommended"]
+    families = list(dict.fromkeys(study.stress["family"].tolist()))
+    radius = study.radius
+    assert isinstance(radius, float)
+    assert f"random within {radius:.3g} (Kullback-Leibler)" in families
+    for factor in (0.5, 1.0, 2.0):
+        assert f"worst case, Kullback-Leibler radius {factor * radius:.3g}" in families
+
+
+def test_the_value_against_nature_is_the_worst_case(study: Study) -> None:
+    """The recommended policy at the recommended radius: evaluated in its own worst world, its certified value."""
+    assert isinstance(study.radius, float)
+    doubt = rm.Constrained(study.divergence, study.radius)
+    value = rm.evaluate(study.mdp, study.suggestion.solution.policy, doubt).value
+    row = study.stress.where(policy="recommended", family=f"worst case, Kullback-Leibler radius {study.radius:.3g}")
+    assert row["mean"][0] == pytest.approx(float(study.start @ value), abs=2e-5 * max(1.0, abs(study.start @ value)))
+
+
+def test_policies_of_the_user_are_tried() -> None:
+    chain = rm.problems.chain()
+    mixed = np.full((10, 2), 0.5)
+    table = studied(mdp=chain, policies={"mixed": mixed}).stress
+    value = table.where(policy="mixed", family="worst case, Kullback-Leibler radius 0.1")["mean"][0]
+    assert value == pytest.approx(rm.evaluate(chain, mixed, rm.Constrained(rm.KL(), 0.1)).value.mean(), abs=1e-4)
+    with pytest.raises(ValueError, match=r"policies must have names of their own: \['trusting the model'\]"):
+        rm.analyse(chain, policies={"trusting the model": mixed})
+
+
+def test_progress_rises_from_nothing_to_nearly_all() -> None:
+    heard: list[tuple[str, float]] = []
+    rm.analyse(rm.problems.river_swim(), progress=lambda part, share: heard.append((part, share)))
+    parts = list(dict.fromkeys(part for part, _ in heard))
+    assert parts == ["solving the model", "recommendation", "robustness curve", "stress test"]
+    shares = [share for _, share in heard]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, pytest.approx(0.95))
+
+
+def test_it_describes_itself() -> None:
+    analysis = rm.analyse(rm.problems.machine_replacement(), title="Machines")
+    assert repr(analysis).splitlines()[0] == "Analysis"
+    assert "Machines" in repr(analysis)
+    assert "because" in repr(analysis)
+    assert "<table>" in analysis._repr_html_()
+
+
+def test_an_interrupted_solve_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver answers Ctrl-C with what it has so far, which is no model to study."""
+    import robustmdp.analysis.study as module
+
+    def stopped(*arguments: Any, **options: Any) -> rm.Solution:
+        found: rm.Solution = rm.solve(*arguments, **options, callback=lambda step: True)
+        return found
+
+    monkeypatch.setattr(module, "solve", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        rm.analyse(rm.problems.garnet(50, 3, 4, 0.99, seed=0))

@@ -1,0 +1,262 @@
+"""Robustness curves: each row against cold solves, what theory says of each column, knees, Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import robustmdp as rm
+from robustmdp.operators import RobustBellman
+from robustmdp.planning import continuation
+from robustmdp.tuning import curve
+from robustmdp.tuning.curve import knee
+
+TOL = 1e-6
+DIVERGENCES = (rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.JensenShannon())
+WORLDS = {
+    "machine": rm.problems.machine_replacement(),
+    "inventory": rm.problems.inventory(6),
+    "lake": rm.MDP.from_gymnasium("FrozenLake-v1", 0.95),
+    "garnet": rm.problems.garnet(40, 3, 4, 0.9, seed=5),
+}
+FORMS = {"weight": rm.Penalized, "radius": rm.Constrained}
+each_divergence = pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+each_world = pytest.mark.parametrize("name", WORLDS)
+each_form = pytest.mark.parametrize("form", FORMS)
+
+
+def curve_of(mdp: rm.MDP, divergence: Any, form: str, levels: Any, **more: Any) -> Any:
+    return rm.robustness_curve(mdp, divergence, **{f"{form}s" if form == "weight" else "radii": levels}, **more)
+
+
+def slack(table: Any) -> float:
+    """Values are certified to TOL of the largest of them; two of them are compared."""
+    return 4 * TOL * max(1.0, float(np.abs(table["nominal"]).max()), float(np.abs(table["worst"]).max()))
+
+
+@each_divergence
+@each_form
+@each_world
+def test_each_row_is_what_cold_solves_say(name: str, form: str, divergence: Any) -> None:
+    mdp = WORLDS[name]
+    start = np.random.default_rng(0).dirichlet(np.ones(mdp.n_states))
+    levels = rm.levels_for(mdp, divergence, count=5, form=FORMS[form])
+    table = curve_of(mdp, divergence, form, levels, initial=start, tol=TOL)
+    assert table[form].tolist() == levels.tolist()
+    trusting = rm.solve(mdp, rm.Nominal(), tol=TOL)
+    assert abs(table.notes["best"] - start @ trusting.value) <= 2 * trusting.error_bound
+    assert table.notes["interrupted"] is False
+    assert table.notes["divergence"] == divergence.name
+    for number, level in enumerate(levels.tolist()):
+        row = {column: table[column][number] for column in table.columns}
+        cold = rm.solve(mdp, FORMS[form](divergence, level), tol=TOL)
+        doubted = rm.evaluate(mdp, trusting.policy, FORMS[form](divergence, level), tol=TOL)
+        assert row["status"] == "converged"
+        assert row["error_bound"] <= TOL * max(1.0, np.abs(cold.value).max()) * (1 + TOL)
+        assert abs(row["worst"] - start @ cold.value) <= row["error_bound"] + cold.error_bound
+        assert abs(row["trusting"] - start @ doubted.value) <= 2 * TOL * max(1.0, np.abs(doubted.value).max())
+        # Nothing that is optimal in the worst case does better under the model than it or the trusting one can.
+        assert start @ cold.lower <= row["nominal"] + slack(table)
+        certainly = cold.q[np.arange(mdp.n_states), trusting.policy] < cold.q.max(axis=1) - 4 * cold.error_bound
+        assert certainly.sum() <= row["changed"] <= mdp.n_states
+
+
+@each_divergence
+@each_form
+@each_world
+def test_columns_go_where_theory_says(name: str, form: str, divergence: Any) -> None:
+    mdp = WORLDS[name]
+    table = curve_of(mdp, divergence, form, rm.levels_for(mdp, divergence, count=12, form=FORMS[form]), tol=TOL)
+    near = slack(table)
+    assert np.all(np.diff(table["worst"]) <= near)  # nature has ever more room
+    assert np.all(np.diff(table["trusting"]) <= near)
+    assert np.all(table["trusting"] <= table["worst"] + near)  # the robust policy has the best worst case
+    assert np.all(table["worst"] <= table["nominal"] + near)  # the model is one of nature's choices
+    assert np.all(table["nominal"] <= table.notes["best"] + near)
+    at = table.notes["knee"]
+    if at >= 0:
+        assert table["worst"][at] - table["trusting"][at] > 0.0
+
+
+def test_a_users_own_divergence() -> None:
+    own = rm.Divergence("my KL", lambda s: math.exp(s - 1), lambda s: math.exp(s - 1))
+    for name, form in (("machine", "weight"), ("lake", "radius")):
+        levels = rm.levels_for(WORLDS[name], rm.KL(), count=6, form=FORMS[form])
+        # f''(1) is known to 1e-8 of itself.
+        np.testing.assert_allclose(rm.levels_for(WORLDS[name], own, count=6, form=FORMS[form]), levels, rtol=1e-7)
+        mine, theirs = (curve_of(WORLDS[name], divergence, form, levels) for divergence in (own, rm.KL()))
+        for column in ("nominal", "worst", "trusting"):
+            np.testing.assert_allclose(mine[column], theirs[column], atol=slack(theirs))
+        assert mine.notes["divergence"] == "my KL"
+
+
+@each_form
+@pytest.mark.parametrize("divergence", DIVERGENCES[:4], ids=repr)
+def test_the_boundary_levels(divergence: Any, form: str) -> None:
+    mdp = WORLDS["machine"]
+    table = curve_of(mdp, divergence, form, [0.0, 0.3, math.inf], tol=TOL)
+    trusted, doubted = (0, -1)
+    assert table[form][trusted] == (math.inf if form == "weight" else 0.0)
+    assert table[form][doubted] == (0.0 if form == "weight" else math.inf)
+    near = slack(table)
+    for column in ("nominal", "worst", "trusting"):
+        assert table[column][trusted] == pytest.approx(table.notes["best"], abs=near)
+    assert table["changed"][trusted] == 0
+    lowest = rm.solve(mdp, rm.Penalized(rm.KL(), 0.0), tol=TOL).value.mean()
+    assert table["worst"][doubted] == pytest.approx(lowest, abs=near)
+
+
+def test_levels_in_any_order_and_more_than_once() -> None:
+    mdp = WORLDS["machine"]
+    table = rm.robustness_curve(mdp, rm.KL(), [1.0, 10.0, 1.0, 0.1])
+    assert table["weight"].tolist() == [10.0, 1.0, 0.1]  # from the least to the most robust
+    assert rm.robustness_curve(mdp, rm.KL(), radii=[0.5, 0.1, 0.5])["radius"].tolist() == [0.1, 0.5]
+    single = rm.robustness_curve(mdp, rm.KL(), 1.0)
+    assert len(single) == 1
+    assert single["worst"][0] == pytest.approx(table["worst"][1], abs=slack(table))
+    alike = rm.robustness_curve(mdp, rm.KL(), [1.0], initial=np.full(10, 0.1))
+    assert alike == single  # all states alike is what no initial means
+
+
+def test_fifty_levels_by_default() -> None:
+    seen: list[tuple[int, int]] = []
+    table = rm.robustness_curve(WORLDS["machine"], rm.KL(), initial=0, progress=lambda *step: seen.append(step))
+    assert len(table) == 50
+    assert seen == [(done, 50) for done in range(1, 51)]
+    assert np.array_equal(table["weight"], rm.levels_for(WORLDS["machine"], rm.KL()))
+    assert table["worst"][0] == pytest.approx(table.notes["best"], rel=0.02)  # hardly robust
+    assert table.notes["knee"] >= 0
+    assert len(table.to_frame()) == 50
+
+
+@each_form
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_levels_span_the_problem_whatever_its_unit(form: str, scale: float) -> None:
+    """The first is all but nominal, the last all but the minimum; weights scale with rewards, radii do not."""
+    mdp = WORLDS["garnet"].with_rewards(scale * WORLDS["garnet"].rewards)
+    for divergence in (rm.KL(), rm.ChiSquare(), rm.TotalVariation()):
+        levels = rm.levels_for(mdp, divergence, count=7, form=FORMS[form])
+        assert np.allclose(np.diff(np.log(levels), 2), 0.0)
+        table = curve_of(mdp, divergence, form, levels, tol=1e-8)
+        lowest = rm.solve(mdp, rm.Penalized(rm.KL(), 0.0)).value.mean()
+        way = (table.notes["best"] - table["worst"]) / (table.notes["best"] - lowest)
+        assert way[0] <= 0.1
+        assert way[-1] >= 0.6
+
+
+def test_the_knee_of_curves_made_by_hand() -> None:
+    price = np.array([0.0, -0.1, -0.2, -1.0])
+    assert knee(price, np.array([0.0, 0.5, 0.9, 1.0])) == 2
+    assert knee(price, np.array([0.0, 0.9, 0.95, 1.0])) == 1
+    assert knee(np.zeros(3), np.array([0.0, 1.0, 2.0])) == 2  # nothing to pay
+    assert knee(price, np.zeros(4)) == -1  # nothing to buy
+    assert knee(price, np.full(4, 1e-9), 1e-6) == -1  # nothing beyond errors
+    assert knee(price, np.array([0.0, 0.0, 0.0, 1.0]), 0.5) == 3  # only where there is a gain
+    assert knee(np.empty(0), np.empty(0)) == -1
+    # Units do not matter.
+    assert knee(1e6 * price, 1e-3 * np.array([0.0, 0.5, 0.9, 1.0])) == 2
+
+
+def test_ctrl_c_keeps_the_levels_that_are_done() -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    weights = [8.0, 4.0, 2.0, 1.0, 0.5]
+    whole = rm.robustness_curve(WORLDS["machine"], rm.KL(), weights)
+    table = rm.robustness_curve(WORLDS["machine"], rm.KL(), weights, progress=stop)
+    assert table.notes["interrupted"] is True
+    assert table == whole.take(np.arange(3))
+
+
+@pytest.mark.parametrize("method", ["sweep", "bracket", "chain"])
+def test_ctrl_c_at_any_moment(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes back are whole rows, right to their bounds, or nothing."""
+    mdp, weights = WORLDS["machine"], [8.0, 2.0, 0.5, 0.1]
+    undisturbed = rm.robustness_curve(mdp, rm.KL(), weights)
+    original = getattr(RobustBellman, method)
+    lengths = []
+    for moment in range(1, 200):
+        left = [moment]
+
+        def counted(self: Any, *given: Any, left: list[int] = left) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return original(self, *given)
+
+        monkeypatch.setattr(RobustBellman, method, counted)
+        try:
+            table = rm.robustness_curve(mdp, rm.KL(), weights)
+        except KeyboardInterrupt:  # nothing was done yet
+            continue
+        if left[0] > 0:  # it ended before the moment came
+            break
+        # A solve that had its answer when Ctrl-C came has it; the rows after that one start elsewhere.
+        for column in ("nominal", "worst", "trusting"):
+            np.testing.assert_allclose(table[column], undisturbed[column][: len(table)], atol=slack(undisturbed))
+        assert set(table["status"].tolist()) <= {"converged"}
+        assert table.notes["interrupted"] is (len(table) < len(weights))
+        lengths.append(len(table))
+    assert left[0] > 0
+    assert len(set(lengths)) >= 2
+
+
+def test_an_interrupted_start_is_not_taken_for_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*given: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RobustBellman, "sweep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        rm.robustness_curve(WORLDS["machine"], rm.KL(), [1.0])
+
+
+def test_half_a_value_under_the_model_makes_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the long way to that value was cut short, and said so."""
+    follow, status = curve.follow, rm.Status("interrupted", "Stopped from outside.")
+
+    def stopped(*given: Any) -> Any:
+        stage, *rest = follow(*given)
+        return replace(stage, status=status), *rest
+
+    whole = rm.robustness_curve(WORLDS["machine"], rm.KL(), [100.0, 1.0, 0.1])
+    assert whole["changed"].tolist()[0] == 0 < whole["changed"][1]
+    monkeypatch.setattr(curve, "follow", stopped)
+    table = rm.robustness_curve(WORLDS["machine"], rm.KL(), [100.0, 1.0, 0.1])
+    assert table["weight"].tolist() == [100.0]
+    assert table.notes["interrupted"] is True
+
+
+def test_large_worlds_give_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the pairs that cannot matter."""
+    mdp = WORLDS["garnet"]
+    for divergence in DIVERGENCES[:3]:
+        whole = rm.robustness_curve(mdp, divergence)
+        with monkeypatch.context() as patch:
+            patch.setattr(continuation, "_LARGE", 0)
+            few = rm.robustness_curve(mdp, divergence)
+        for column in ("nominal", "worst", "trusting"):
+            np.testing.assert_allclose(few[column], whole[column], atol=slack(whole))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"weights": [1.0], "radii": [1.0]}, ValueError, "^give weights or radii, not both$"),
+        ({"weights": []}, ValueError, r"^weights must be a list of numbers: got shape \(0,\)$"),
+        ({"radii": [[1.0]]}, ValueError, r"^radii must be a list of numbers: got shape \(1, 1\)$"),
+        ({"radii": [0.1, -1.0]}, ValueError, r"^radii must be numbers in \[0, inf\]: got \[-1.\]$"),
+        ({"weights": [math.nan]}, ValueError, r"^weights must be numbers in \[0, inf\]: got \[nan\]$"),
+        ({"divergence": "kl"}, TypeError, r"^divergence must be one, such as rm.KL\(\): got 'kl'$"),
+        ({"initial": 10}, ValueError, r"^initial must be a state in 0..9: got 10$"),
+        ({"initial": 1.5}, ValueError, r"^initial must be a state in 0..9: got 1.5$"),
+        ({"initial": "broken"}, ValueError, r"^initial must be a state in 0..9: got 'broken'$"),
+    ],
+)
+def test_what_cannot_be(given: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        rm.robustness_curve(WORLDS["machine"], **{"divergence": rm.KL(), **given})

@@ -1,0 +1,303 @@
+"""Worlds that are not the model, and how policies do there, against evaluations by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import robustmdp as rm
+from oracles import naive_mdp
+from oracles.random_rows import NAMED
+from robustmdp.ambiguity.distance import distance
+from robustmdp.operators import RobustBellman
+from robustmdp.tuning.trials import worst_tenth
+
+MACHINE = rm.problems.machine_replacement()
+LAKE = rm.MDP.from_gymnasium("FrozenLake-v1", 0.95)
+KEEP, REPAIR = np.zeros(10, int), np.array([0] * 5 + [1] * 4 + [2])
+POLICIES = {"keep": KEEP, "repair": REPAIR}
+each_divergence = pytest.mark.parametrize("divergence", NAMED, ids=repr)
+
+
+def rows_of(mdp: rm.MDP) -> list[np.ndarray]:
+    return np.split(mdp.probabilities, mdp.indptr[1:-1])
+
+
+def plain_distance(divergence: Any, p: np.ndarray, p0: np.ndarray) -> float:
+    """As printed in textbooks."""
+    t = p / p0
+    terms = {
+        rm.ChiSquare(): lambda: (t - 1) ** 2,
+        rm.KL(): lambda: t * np.log(t),
+        rm.TotalVariation(): lambda: np.abs(t - 1) / 2,
+        rm.Burg(): lambda: -np.log(t),
+        rm.Hellinger(): lambda: (np.sqrt(t) - 1) ** 2,
+        rm.JensenShannon(): lambda: t * np.log(t) - (t + 1) * np.log((t + 1) / 2),
+    }[divergence]()
+    return float(p0 @ terms)
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-6, 0.05, 0.7, math.inf])
+@each_divergence
+def test_random_kernels_stay_within_their_radius(divergence: Any, radius: float) -> None:
+    mdp = rm.problems.garnet(12, 2, 4, 0.9, seed=0)
+    farthest = []
+    for _, world in rm.worlds.RandomKernels(divergence, radius, count=6).worlds(mdp, None):
+        assert np.array_equal(world.indices, mdp.indices)  # the support stays
+        assert np.array_equal(world.rewards, mdp.rewards)
+        np.testing.assert_allclose(np.add.reduceat(world.probabilities, world.indptr[:-1]), 1.0, atol=1e-12)
+        apart = [float(distance(divergence, p, p0)) for p, p0 in zip(rows_of(world), rows_of(mdp), strict=True)]
+        plain = [plain_distance(divergence, p, p0) for p, p0 in zip(rows_of(world), rows_of(mdp), strict=True)]
+        np.testing.assert_allclose(apart, plain, rtol=1e-6, atol=1e-13)
+        assert max(apart) <= radius * (1 + 1e-9) + 1e-15
+        farthest.append(max(apart))
+    if 0.0 < radius < math.inf:
+        # One share of the radius for each world, and rows that could go farther go just so far.
+        assert len(set(np.round(farthest, 12))) == 6
+        assert max(farthest) > 0.3 * radius
+    if radius == math.inf:
+        assert min(farthest) > 0.1
+
+
+def test_random_kernels_go_as_far_as_their_share() -> None:
+    """Every row whose random target lies beyond: D is the share, to the bisection."""
+    mdp = rm.problems.garnet(30, 2, 4, 0.9, seed=0)
+    for number, (_, world) in enumerate(rm.worlds.RandomKernels(rm.KL(), 1e-3, count=4, seed=9).worlds(mdp, None)):
+        share = 1e-3 * np.random.default_rng([9, number]).random()
+        apart = [float(distance(rm.KL(), p, p0)) for p, p0 in zip(rows_of(world), rows_of(mdp), strict=True)]
+        np.testing.assert_allclose(apart, share, rtol=1e-6)
+
+
+def test_random_kernels_repeat_with_their_seed() -> None:
+    one, again, other = (rm.worlds.RandomKernels(rm.KL(), 0.1, count=3, seed=seed) for seed in (1, 1, 2))
+    first, second, third = ([world.mdp for world in family.worlds(LAKE, None)] for family in (one, again, other))
+    assert first == second
+    assert first != third
+    # A world does not depend on how many there are.
+    more = rm.worlds.RandomKernels(rm.KL(), 0.1, count=9, seed=1).worlds(LAKE, None)
+    assert next(iter(more)).mdp == first[0]
+
+
+def test_random_kernels_with_a_radius_per_pair() -> None:
+    radii = np.random.default_rng(0).uniform(0.0, 0.2, (10, 3))
+    radii[3] = 0.0
+    family = rm.worlds.RandomKernels(rm.ChiSquare(), radii, count=5)
+    assert family.name == "random within radii per pair (chi-square)"
+    for _, world in family.worlds(MACHINE, None):
+        apart = [float(distance(rm.ChiSquare(), p, q)) for p, q in zip(rows_of(world), rows_of(MACHINE), strict=True)]
+        assert np.all(apart <= MACHINE.pairs(radii) * (1 + 1e-9) + 1e-15)
+        fixed = np.repeat(MACHINE.states, np.diff(MACHINE.indptr)) == 3
+        assert np.array_equal(world.probabilities[fixed], MACHINE.probabilities[fixed])
+        assert not np.array_equal(world.probabilities, MACHINE.probabilities)
+    for wrong in (np.ones((10, 1)), np.ones((3, 10))):
+        with pytest.raises(ValueError, match=r"^radius must have shape \(S, A\) = \(10, 3\): got"):
+            next(rm.worlds.RandomKernels(rm.KL(), wrong).worlds(MACHINE, None))
+
+
+@each_divergence
+@pytest.mark.parametrize("radius", [0.02, 0.3])
+@pytest.mark.parametrize("mdp", [MACHINE, LAKE, rm.problems.inventory(5)], ids=["machine", "lake", "inventory"])
+def test_the_adversary_is_the_worst_case(mdp: rm.MDP, radius: float, divergence: Any) -> None:
+    """In the world that nature answers with, the value is the worst-case value, for each policy its own."""
+    doubt = rm.Constrained(divergence, radius)
+    policies = {"trusting": rm.Nominal(), "robust": doubt}
+    table = rm.stress(mdp, policies, rm.worlds.Adversary(doubt), initial=0)
+    assert table["worlds"].tolist() == [1, 1]
+    for name, ambiguity in policies.items():
+        policy = rm.solve(mdp, ambiguity, tol=1e-6).policy
+        worst = rm.evaluate(mdp, policy, doubt, tol=1e-6)
+        # The world is nature's answer to a value within one bound, evaluated to another.
+        assert abs(table.where(policy=name)["mean"][0] - worst.value[0]) <= 4e-6 * max(1.0, np.abs(worst.value).max())
+    trusting, robust = table["mean"]
+    assert trusting <= robust + 4e-6 * max(1.0, abs(robust))
+    assert table["wins"][1] == 1
+
+
+@pytest.mark.parametrize(
+    ("ambiguity", "name"),
+    [
+        (rm.Constrained(rm.KL(), 0.1), "worst case, Kullback-Leibler radius 0.1"),
+        (rm.Penalized(rm.Burg(), 2.0), "worst case, Burg weight 2"),
+        (rm.Constrained(rm.Burg(), np.ones((2, 2))), "worst case, Burg radius per pair"),
+        (rm.Nominal(), "the model"),
+    ],
+)
+def test_adversaries_have_short_names(ambiguity: Any, name: str) -> None:
+    assert rm.worlds.Adversary(ambiguity).name == name
+
+
+def test_values_are_evaluations_by_hand() -> None:
+    others = [rm.problems.machine_replacement(repair_success=p) for p in (0.3, 0.6, 0.9)]
+    start = np.random.default_rng(0).dirichlet(np.ones(10))
+    table = rm.stress(MACHINE, POLICIES, others, initial=start, tol=1e-8)
+    values = {
+        name: np.array([start @ rm.evaluate(world, policy, rm.Nominal(), tol=1e-10).value for world in others])
+        for name, policy in POLICIES.items()
+    }
+    better = np.maximum(*values.values())
+    for name, expected in values.items():
+        found = table.outcomes.where(policy=name)
+        np.testing.assert_allclose(found["value"], expected, rtol=2e-8)
+        assert found["world"].tolist() == ["held out 1", "held out 2", "held out 3"]
+        (row,) = table.where(policy=name).to_frame().to_dict("records")
+        assert row["family"] == "held out"
+        assert row["worlds"] == 3
+        assert row["mean"] == pytest.approx(expected.mean(), rel=2e-8)
+        assert row["worst"] == row["worst_tenth"] == pytest.approx(expected.min(), rel=2e-8)
+        for column, quantile in (("q10", 0.1), ("median", 0.5), ("q90", 0.9)):
+            assert row[column] == pytest.approx(np.quantile(expected, quantile), rel=2e-8)
+        assert row["wins"] == np.sum(expected >= better - 1e-6)
+        assert found["best"].tolist() == (expected >= better - 1e-6).tolist()
+
+
+def test_ties_are_won_by_all() -> None:
+    twins = {"one": KEEP, "other": KEEP.copy(), "probabilities": np.eye(3)[KEEP], "worse": np.full(10, 2)}
+    table = rm.stress(MACHINE, twins, [MACHINE], initial=0)
+    assert table["wins"].tolist() == [1, 1, 1, 0]
+
+
+def test_worlds_with_one_label_are_not_one_world() -> None:
+    """Winners were once found per label: with two worlds of one label only the better one had any."""
+    pair = rm.worlds.Models([MACHINE, rm.problems.machine_replacement(repair_success=0.1)], "pair", ["same", "same"])
+    table = rm.stress(MACHINE, POLICIES, pair, initial=0)
+    assert table["wins"].sum() >= 2
+    assert np.add.reduceat(table.outcomes["best"].astype(int), [0, 2]).min() == 1
+
+
+@pytest.mark.parametrize(("count", "taken"), [(1, 1), (9, 1), (10, 1), (20, 2), (100, 10)])
+def test_the_worst_tenth(count: int, taken: int) -> None:
+    values = np.random.default_rng(0).permutation(np.arange(float(count)))
+    assert worst_tenth(values) == (taken - 1) / 2
+
+
+def test_policies_of_every_kind() -> None:
+    doubt = rm.Constrained(rm.KL(), 0.2)
+    robust = rm.solve(MACHINE, doubt, tol=1e-6)
+    table = rm.stress(
+        MACHINE,
+        {"ambiguity": doubt, "solution": robust, "actions": robust.policy, "list": robust.policy.tolist(),
+         "probabilities": np.eye(3)[robust.policy]},
+        MACHINE,
+    )  # fmt: skip
+    assert np.ptp(table["mean"]) <= 2e-6 * abs(table["mean"][0])
+    assert table["wins"].tolist() == [1] * 5
+
+
+def test_families_of_every_kind() -> None:
+    seen: list[tuple[int, int]] = []
+    counts = rm.Counts.of(rm.Trajectory([0, 0, 1], [0, 0, 0], [0.0, 0.0, 1.0], [0, 1, 0]))
+    model = counts.model(0.5)
+    table = rm.stress(
+        model,
+        {"only": [0, 0]},
+        [
+            rm.worlds.RandomKernels(rm.KL(), 0.1, count=2),
+            model,
+            rm.worlds.Adversary(rm.Constrained(rm.KL(), 0.1)),
+            rm.worlds.Plausible(counts, count=3),
+            model,
+            rm.worlds.Models([model], "mine", labels=["alone"]),
+        ],
+        progress=lambda *step: seen.append(step),
+    )
+    assert table["family"].tolist() == [
+        "held out",
+        "random within 0.1 (Kullback-Leibler)",
+        "worst case, Kullback-Leibler radius 0.1",
+        "plausible given the data",
+        "mine",
+    ]
+    assert table["worlds"].tolist() == [2, 2, 1, 3, 1]
+    assert seen == [(done, 9) for done in range(1, 10)]
+    assert table.outcomes["world"].tolist()[-4:] == ["draw 1", "draw 2", "draw 3", "alone"]
+    named = rm.stress(model, {"only": [0, 0]}, {"a": model, "b": [model, model], "c": (model,)})
+    assert dict(zip(named["family"], named["worlds"], strict=True)) == {"a": 1, "b": 2, "c": 1}
+
+
+def test_plausible_worlds_are_draws_of_the_counts() -> None:
+    counts = rm.Counts.of(rm.Trajectory([0, 0, 1], [0, 0, 0], [0.0, 0.0, 1.0], [0, 1, 0]))
+    model = counts.model(0.5)
+    family = rm.worlds.Plausible(counts, count=3, seed=4)
+    found = [world.mdp for world in family.worlds(model, None)]
+    assert found == [counts.draw(0.5, np.random.default_rng([4, number])) for number in range(3)]
+    assert found[0] != found[1]
+
+
+def test_lakes_with_other_ice() -> None:
+    import gymnasium
+
+    lakes = rm.worlds.environments("FrozenLake-v1", 0.95, success_rate=[0.4, 0.8], map_name="4x4")
+    assert lakes.name == "FrozenLake-v1 with another success_rate"
+    for rate, lake in zip((0.4, 0.8), lakes.models, strict=True):
+        env = gymnasium.make("FrozenLake-v1", success_rate=rate)
+        assert lake == rm.MDP.from_gymnasium(env, 0.95)
+        world = naive_mdp.of_gymnasium(env.unwrapped.P, 0.95)
+        policy = rm.solve(LAKE, rm.Nominal()).policy
+        value = rm.evaluate(lake, policy, rm.Nominal()).value
+        np.testing.assert_allclose(value, naive_mdp.fixed_point(world, rm.Nominal(), policy), atol=1e-7)
+    both = rm.worlds.environments(
+        "FrozenLake-v1", 0.9, success_rate=[0.5, 1.0], reward_schedule=((1, 0, 0), (1, -1, 0)), name="ice"
+    )
+    assert both.name == "ice"
+    assert both.labels is not None
+    assert both.labels[1] == "success_rate=0.5, reward_schedule=(1, -1, 0)"
+    table = rm.stress(LAKE, {"trusting": rm.Nominal(), "robust": rm.Constrained(rm.KL(), 0.1)}, lakes, initial=0)
+    assert table.outcomes["world"].tolist() == ["success_rate=0.4"] * 2 + ["success_rate=0.8"] * 2
+
+
+def test_ctrl_c_stops_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solve ends early and says so; what is built on many must not go on with half a value."""
+    family = rm.worlds.Adversary(rm.Constrained(rm.KL(), 0.1))
+
+    def interrupt(*given: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RobustBellman, "apply_policy", interrupt)
+    assert rm.evaluate(MACHINE, KEEP, rm.Nominal()).status.code == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        rm.stress(MACHINE, POLICIES, MACHINE)
+    with pytest.raises(KeyboardInterrupt):
+        next(family.worlds(MACHINE, KEEP))
+    monkeypatch.setattr(RobustBellman, "sweep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        rm.stress(MACHINE, {"trusting": rm.Nominal()}, MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: rm.stress(MACHINE, POLICIES, []), ValueError, "must hold at least one world: got none$"),
+        (lambda: rm.stress(MACHINE, POLICIES, {}), ValueError, "must hold at least one world: got none$"),
+        (lambda: rm.stress(MACHINE, POLICIES, {"a": []}), ValueError, "^a must hold at least one world: got none$"),
+        (lambda: rm.stress(MACHINE, POLICIES, {"a": 3}), TypeError, r"^perturbed_worlds\['a'\] must be .*: got int$"),
+        (lambda: rm.stress(MACHINE, POLICIES, [3]), TypeError, "^perturbed_worlds must be MDPs or families .*: got 3$"),
+        (lambda: rm.stress(MACHINE, {}, MACHINE), ValueError, "^policies must hold at least one policy: got none$"),
+        (lambda: rm.stress(MACHINE, [KEEP], MACHINE), TypeError, "^policies must be a dict from names .*: got list$"),
+        (lambda: rm.stress(MACHINE, {"a": [0]}, MACHINE), ValueError, r"of shape \(10,\) or \(10, 3\): got \(1,\)$"),
+        (
+            lambda: rm.stress(MACHINE, POLICIES, {"lakes": LAKE}),
+            ValueError,
+            "^a world must have the model's 10 states: lakes 1 of lakes has 16$",
+        ),
+        (
+            lambda: rm.stress(MACHINE, POLICIES, [rm.worlds.RandomKernels(rm.KL(), 0.1, count=1)] * 2),
+            ValueError,
+            "^families of worlds must have different names: got",
+        ),
+        (lambda: rm.worlds.RandomKernels(rm.KL(), -0.1), ValueError, "^radius must be at least 0: got -0.1$"),
+        (lambda: rm.worlds.RandomKernels(rm.KL(), 0.1, count=0), ValueError, "^count must be at least 1: got 0$"),
+        (lambda: rm.worlds.Adversary(rm.KL()), TypeError, r"^ambiguity must be Nominal\(\), Penalized"),
+        (lambda: rm.worlds.Models([]), ValueError, "^held out must hold at least one world: got none$"),
+        (lambda: rm.worlds.Models([1]), TypeError, "^held out must hold MDPs: got int at number 0$"),
+        (lambda: rm.worlds.Models([MACHINE], labels=[]), ValueError, r"^labels must be as many .* \(1\): got 0$"),
+        (lambda: rm.worlds.Plausible(MACHINE), TypeError, "^counts must be Counts, such as .*: got MDP$"),
+        (lambda: rm.worlds.environments("FrozenLake-v1", 0.9), ValueError, "must be a list of values: got {}$"),
+        (lambda: rm.worlds.environments("Nothing-v0", 0.9, a=[1]), ValueError, "^Gymnasium must know the environment"),
+    ],
+)
+def test_what_cannot_be(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
