@@ -356,18 +356,21 @@ def test_the_paper_is_the_default() -> None:
 # The power goes.
 
 SCRIPT = "from robustmdp.cli import main; main()"
-SLOW_ENOUGH = {"weights": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0), "seeds": 20, "rounds": 300, "inner_steps": 100}
-WORDS = (
-    *("reproduce", "convergence", "--weights", "0.5,1,2,3,4,5,10", "--seeds", "20"),
-    *("--rounds", "300", "--inner-steps", "100"),
-)
+SLOW_ENOUGH = {"weights": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0), "seeds": 20, "rounds": 600, "inner_steps": 100}
+WORDS = ("reproduce", "convergence", "--weights", "0.5,1,2,3,4,5,10", "--seeds", "20", "--inner-steps", "100")
+LONG = ("--rounds", "3000")  # seconds, where the interrupt comes at once
 MOMENTS = {"serial": (2, 4), "processes": (3,)}  # finished tasks, of seven
 ENGINES = {"serial": ("--engine", "serial"), "processes": ("--engine", "processes", "--workers", "2")}
 
 
+def finished_in(folder: Path) -> list[Path]:
+    """The files of finished tasks."""
+    return list((folder / "unfinished").glob("*/[!.]*.parquet"))
+
+
 def kept_in(folder: Path) -> dict[str, Table]:
     """The finished tasks."""
-    return {path.name: read_table(path) for path in (folder / "unfinished").glob("*/[!.]*.parquet")}
+    return {path.name: read_table(path) for path in finished_in(folder)}
 
 
 def assert_kept(kept: dict[str, Table], records: Table) -> None:
@@ -381,11 +384,11 @@ def assert_kept(kept: dict[str, Table], records: Table) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_call_that_was_killed_goes_on_where_it_was(engine: str, tmp_path: Path) -> None:
-    words = (*WORDS, *ENGINES[engine], "--out", tmp_path)
+    words = (*WORDS, "--rounds", str(SLOW_ENOUGH["rounds"]), *ENGINES[engine], "--out", tmp_path)
     kept: dict[str, Table] = {}
     for moment in MOMENTS[engine]:
         with started(SCRIPT, *words) as process:
-            wait_for(lambda: len(kept_in(tmp_path)) >= moment)  # noqa: B023
+            wait_for(lambda: len(finished_in(tmp_path)) >= moment)  # noqa: B023
             process.kill()
         found = kept_in(tmp_path)
         assert kept.items() <= found.items()
@@ -404,8 +407,8 @@ def test_a_call_that_was_killed_goes_on_where_it_was(engine: str, tmp_path: Path
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_says_how_to_go_on(engine: str, tmp_path: Path) -> None:
-    with started(SCRIPT, *WORDS, *ENGINES[engine], "--out", tmp_path) as process:
-        wait_for(lambda: len(kept_in(tmp_path)) >= 2)
+    with started(SCRIPT, *WORDS, *LONG, *ENGINES[engine], "--out", tmp_path) as process:
+        wait_for(lambda: len(finished_in(tmp_path)) >= 2)
         os.killpg(process.pid, signal.SIGINT)
         said, complaints = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -139,9 +139,9 @@ def _certain(study: Study) -> Listing:
     return Listing(
         (
             ("proved", f"{when}, the recommended policy earns between {interval(worst, best)} from the start"),
-            ("", f"the best possible, if the model is right, is {short(curve.notes['best'])}, within "
+            ("proved", f"the best possible, if the model is right, is {short(curve.notes['best'])}, within "
              f"{study.trusting.error_bound:.1g}"),
-            ("", f"every worst case on the curve is known to within {error:.1g}, from every state"),
+            ("proved", f"every worst case on the curve is known to within {error:.1g}, from every state"),
             ("computed", "each value in the stress test is exact to 1e-06 of its size"),
             ("not proved", f"the worlds of the stress test are samples; {unknown}, no calculation can say"),
             ("how the solve ended", str(solution.status)),

@@ -42,9 +42,9 @@ def _table(study: Study, names: Names, robust: Stage, changed: set[int]) -> Data
     columns = ([names.action(action) for action in each] for each in actions)
     rows = tuple(zip(map(names.state, shown), *columns, alike(robust.value[shown]), strict=True))
     more = "" if len(shown) == study.mdp.n_states else f" ({len(shown)} of {study.mdp.n_states:,} states)"
-    header = ("state", "robust action", "trusting action", "worst-case value")
+    header = ("state", "robust", "trusting", "worst case")
     marked = tuple(place for place, s in enumerate(shown) if s in changed)
-    return DataTable(header, rows, f"Policy and worst-case value{more}", marked_rows=marked)
+    return DataTable(header, rows, f"Actions and worst-case value{more}", marked_rows=marked)
 
 
 def policy_grid(

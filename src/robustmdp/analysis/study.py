@@ -200,7 +200,8 @@ def trusts(ambiguity: Ambiguity) -> bool:
 def said(point: Point) -> str:
     """The level of a point in a word."""
     name = "λ =" if isinstance(point.ambiguity, Penalized) else "radius"
-    return f"{name} {short(point.level, 3)}"
+    level = short(point.level, 3)
+    return f"{name} {level.rstrip('0').rstrip('.') if '.' in level and 'e' not in level else level}"
 
 
 def _matching(
