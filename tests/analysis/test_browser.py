@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from robustmdp.analysis import Analysis
 from robustmdp.analysis.layout import of_environment
 from robustmdp.analysis.nature import rows_of
 from robustmdp.analysis.numbers import short
+from robustmdp.analysis.sweep import Sweep
 
 # Where the dashed line of the first plot stands, in pixels.
-LINE = "Number(document.querySelector('.slider .plot .shapelayer path').getAttribute('d').match(/^M([-\\d.]+)/)[1])"
+LINE = "dial => Number(dial.querySelector('.plot .shapelayer path').getAttribute('d').match(/^M([-\\d.]+)/)[1])"
 
 
 @pytest.fixture(scope="module")
@@ -60,53 +62,77 @@ def window(browser: Any, path: Path) -> Iterator[Opened]:
         yield it
 
 
-@pytest.fixture
-def desktop(window: Opened, analysis: Analysis) -> Iterator[Opened]:
-    """The page as it is when it is opened."""
-    press(window, "Home", *["ArrowRight"] * start(analysis))
-    yield window
+@pytest.fixture(params=["radius", "weight"])
+def explored(request: pytest.FixtureRequest, window: Opened, analysis: Analysis) -> Iterator[Explored]:
+    """A slider as it is when the page is opened."""
+    found = [sweep for sweep in analysis.study.sweeps if sweep.form == request.param]
+    if not found:
+        pytest.skip("a penalty has no slider over radii")
+    it = Explored(window, analysis, found[0])
+    it.press("Home", *["ArrowRight"] * it.start)
+    yield it
     assert window.complaints == []
 
 
-def settle(it: Opened) -> None:
-    it.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+@dataclass
+class Explored:
+    """A slider of a page, and what it is to show."""
 
+    window: Opened
+    analysis: Analysis
+    sweep: Sweep
 
-def press(it: Opened, *strokes: str) -> None:
-    it.page.locator("input[type=range]").focus()
-    for stroke in strokes:
-        it.page.keyboard.press(stroke)
-    settle(it)
+    @property
+    def element(self) -> Any:
+        return self.window.page.locator(f".slider[data-slider='levels-{self.sweep.form}']")
 
+    @property
+    def said(self) -> str:
+        text: str = self.element.locator("output").inner_text()
+        return text
 
-def order(analysis: Analysis) -> list[int]:
-    """The places of the levels, from left to right."""
-    return sorted(range(len(analysis.study.points)), key=lambda place: analysis.study.points[place].level)
+    @property
+    def line(self) -> float:
+        place: float = self.element.evaluate(LINE)
+        return place
 
+    @property
+    def order(self) -> list[int]:
+        """The places of the levels, from left to right."""
+        return sorted(range(len(self.sweep.points)), key=lambda place: self.sweep.points[place].level)
 
-def start(analysis: Analysis) -> int:
-    """Where the slider is to stand at first."""
-    assert analysis.study.place is not None
-    return order(analysis).index(analysis.study.place)
+    @property
+    def start(self) -> int:
+        """Where the slider is to stand at first."""
+        assert self.sweep.place is not None
+        return self.order.index(self.sweep.place)
 
+    def settle(self) -> None:
+        self.window.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
-def assert_shown(it: Opened, analysis: Analysis, number: int) -> None:
-    """Value, policy and bars of the level at this place of the slider, and of no other."""
-    study = analysis.study
-    place = order(analysis)[number]
-    point = study.points[place]
-    assert it.page.locator("output").inner_text().startswith(study.said(place))
-    frame = it.page.locator(".frame.current")
-    assert frame.count() == 1
-    text = frame.inner_text()
-    assert f"{short(float(study.start @ point.robust.value))}, proved to within" in text
-    assert f"{short(float(study.start @ point.under_model))}; the best possible is" in text
-    assert f"{len(point.changed)} of {study.mdp.n_states}" in text
-    closed = analysis.names.layout.closed if analysis.names.layout else ()
-    actions = [analysis.names.action(int(action)) for action in point.robust.policy]
-    wanted = {analysis.names.state(s): action for s, action in enumerate(actions) if s not in closed}
-    assert policy_of(frame, analysis) == wanted
-    assert_bars(frame, analysis, point)
+    def press(self, *strokes: str) -> None:
+        self.element.locator("input[type=range]").focus()
+        for stroke in strokes:
+            self.window.page.keyboard.press(stroke)
+        self.settle()
+
+    def assert_shown(self, number: int) -> None:
+        """Value, policy and bars of the level at this place of the slider, and of no other."""
+        analysis, study = self.analysis, self.analysis.study
+        place = self.order[number]
+        point = self.sweep.points[place]
+        assert self.said.startswith(self.sweep.said(place))
+        frame = self.element.locator(".frame.current")
+        assert frame.count() == 1
+        text = frame.inner_text()
+        assert f"{short(float(study.start @ point.robust.value))}, proved to within" in text
+        assert f"{short(float(study.start @ point.under_model))}; the best possible is" in text
+        assert f"{len(point.changed)} of {study.mdp.n_states}" in text
+        closed = analysis.names.layout.closed if analysis.names.layout else ()
+        actions = [analysis.names.action(int(action)) for action in point.robust.policy]
+        wanted = {analysis.names.state(s): action for s, action in enumerate(actions) if s not in closed}
+        assert policy_of(frame, analysis) == wanted
+        assert_bars(frame, analysis, point)
 
 
 def policy_of(frame: Any, analysis: Analysis) -> dict[str, str]:
@@ -150,55 +176,65 @@ def test_it_is_sound_on_any_screen(browser: Any, path: Path, width: int) -> None
         assert all(links)
 
 
-def test_it_begins_at_the_recommended_level(desktop: Opened, analysis: Analysis) -> None:
-    assert desktop.page.locator("input[type=range]").get_attribute("value") == str(start(analysis))
-    assert desktop.page.locator("output").inner_text().endswith("(recommended)")
-    assert_shown(desktop, analysis, start(analysis))
+def test_it_begins_at_the_recommended_level(explored: Explored) -> None:
+    value = explored.element.locator("input[type=range]").get_attribute("value")
+    assert value == str(explored.start)
+    first = explored.sweep is explored.analysis.study.sweep
+    assert explored.said.endswith("(recommended)" if first else "(same worst case as recommended)")
+    explored.assert_shown(explored.start)
 
 
-def test_the_keyboard_moves_value_policy_and_bars(desktop: Opened, analysis: Analysis) -> None:
-    begun = start(analysis)
+def test_the_keyboard_moves_value_policy_and_bars(explored: Explored) -> None:
+    begun = explored.start
     for strokes, number in ((["ArrowLeft"], begun - 1), (["ArrowRight"] * 3, begun + 2), (["Home"], 0), (["End"], 29)):
-        press(desktop, *strokes)
-        assert_shown(desktop, analysis, number)
+        explored.press(*strokes)
+        explored.assert_shown(number)
 
 
 @pytest.mark.parametrize(("name", "step"), [("Previous", -1), ("Next", 1)])
-def test_buttons_move_it(desktop: Opened, analysis: Analysis, name: str, step: int) -> None:
-    begun = start(analysis)
-    desktop.page.locator(f".turn button[data-step='{step}']").click()
-    settle(desktop)
-    assert_shown(desktop, analysis, begun + step)
-    assert desktop.page.locator(f".turn button[aria-label^='{name}: ']").count() == 1
+def test_buttons_move_it(explored: Explored, name: str, step: int) -> None:
+    begun = explored.start
+    explored.element.locator(f".turn button[data-step='{step}']").click()
+    explored.settle()
+    explored.assert_shown(begun + step)
+    assert explored.element.locator(f".turn button[aria-label^='{name}: ']").count() == 1
 
 
-def test_the_line_goes_where_the_slider_goes(desktop: Opened) -> None:
+def test_the_line_goes_where_the_slider_goes(explored: Explored) -> None:
     """They ran in opposite directions: to the right, the slider became more robust and the line less."""
-    press(desktop, "Home")
-    left = desktop.page.evaluate(LINE)
-    press(desktop, *["ArrowRight"] * 5)
-    assert desktop.page.evaluate(LINE) > left + 5
-    press(desktop, "End")
-    assert desktop.page.evaluate(LINE) > left + 100
+    explored.press("Home")
+    left = explored.line
+    explored.press(*["ArrowRight"] * 5)
+    assert explored.line > left + 5
+    explored.press("End")
+    assert explored.line > left + 100
 
 
-def test_the_ends_say_what_they_are(desktop: Opened, analysis: Analysis) -> None:
-    ends = desktop.page.locator(".dial .ends span").all_inner_texts()
-    penalized = isinstance(analysis.study.suggestion.ambiguity, rm.Penalized)
-    words = ["(most robust)", "(nearly trusting)"] if penalized else ["(nearly trusting)", "(most robust)"]
-    assert [end.split(" ", 3)[-1] if penalized else end.split(" ", 2)[-1] for end in ends] == words
+def test_the_ends_say_what_they_are(explored: Explored) -> None:
+    ends = explored.element.locator(".dial .ends span").all_inner_texts()
+    words = ["(nearly trusting)", "(most robust)"]
+    assert [end[end.index("(") :] for end in ends] == (words[::-1] if explored.sweep.penalized else words)
 
 
-def test_the_program_is_copied(desktop: Opened, analysis: Analysis) -> None:
-    desktop.page.evaluate(
+def test_each_slider_moves_alone(lake: Analysis, browser: Any, tmp_path: Path) -> None:
+    with opened(browser, lake.write(tmp_path / "page.html")) as it:
+        radii, weights = (Explored(it, lake, sweep) for sweep in lake.study.sweeps)
+        before = radii.said, radii.line
+        weights.press("Home")
+        assert weights.said.startswith(weights.sweep.said(29))
+        assert (radii.said, radii.line) == before
+
+
+def test_the_program_is_copied(window: Opened, analysis: Analysis) -> None:
+    window.page.evaluate(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.kept = text; }}})"
     )
-    desktop.page.locator("[data-copy]").click()
-    desktop.page.locator("[data-copy]", has_text="Copied").wait_for()
-    assert desktop.page.evaluate("window.kept") == analysis.code
+    window.page.locator("[data-copy]").click()
+    window.page.locator("[data-copy]", has_text="Copied").wait_for()
+    assert window.page.evaluate("window.kept") == analysis.code
 
 
-def test_tables_of_the_stress_test_need_no_scrolling_on_a_desk(desktop: Opened) -> None:
+def test_tables_of_the_stress_test_need_no_scrolling_on_a_desk(window: Opened) -> None:
     """A column for each of nature's rooms was wider than any screen; now they are rows."""
-    wider = desktop.page.locator("main .scroll").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
+    wider = window.page.locator("main .scroll").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
     assert max(wider) <= 0

@@ -12,7 +12,9 @@ import pytest
 
 import robustmdp as rm
 from robustmdp.analysis import Analysis
+from robustmdp.analysis.explorer import explorers
 from robustmdp.analysis.page import sections_of
+from robustmdp.report import Slider
 from robustmdp.report.page import page_html
 
 HOSTILE = ["<b>x</b>", "ü & “q”", "日本", "</script><script>alert(1)</script>"]
@@ -59,7 +61,7 @@ def test_every_problem_has_a_page(name: str) -> None:
     assert page.endswith("</html>\n")
     for word in ("nan", "inf<", ">None<", "-0<"):
         assert word not in page.split("<main")[1].split("<script")[0]
-    assert all(point.robust.status.code == "converged" for point in study.points)
+    assert all(point.robust.status.code == "converged" for point in study.sweep.points)
     if np.any(mdp.rewards):
         solution = study.suggestion.solution
         exact = rm.solve(mdp, study.suggestion.ambiguity, tol=1e-10)
@@ -75,7 +77,7 @@ def test_where_nothing_is_left_to_chance_there_is_nothing_to_bend(name: str) -> 
     assert "It leaves nothing to chance" in lead
     assert "there is nothing that nature could bend" in page
     assert 'class="distribution"' not in page
-    assert np.ptp(analysis.study.curve["worst"]) == pytest.approx(0.0, abs=1e-5)
+    assert np.ptp(analysis.study.sweep.curve["worst"]) == pytest.approx(0.0, abs=1e-5)
 
 
 def test_where_robustness_never_pays() -> None:
@@ -91,12 +93,11 @@ def test_where_robustness_never_pays() -> None:
 
 def test_peaks_below_the_certified_error_are_not_drawn() -> None:
     """The curve of a world without chance showed a spike of 1e-7, magnified to the height of the plot."""
-    from robustmdp.analysis.explorer import explorer
-
     analysis = rm.analyse(rm.MDP.from_gymnasium("CliffWalking-v1", 0.95), initial=36)
-    figure = explorer(analysis.study, analysis.names).figure
-    assert figure is not None
-    for curve in figure.panels[0].curves:  # type: ignore[union-attr]
+    _, slider = explorers(analysis.study, analysis.names)
+    assert isinstance(slider, Slider)
+    assert slider.figure is not None
+    for curve in slider.figure.panels[0].curves:  # type: ignore[union-attr]
         assert np.ptp(curve.y) == 0.0
 
 
@@ -155,8 +156,9 @@ def test_a_radius_for_each_pair() -> None:
     assert lead.startswith("Recommended: one radius per state and action, 0 to 0.")
     assert np.array_equal(study.radius, study.suggestion.radii)
     assert "advice.radii" in analysis.code
-    assert (study.matching, study.place) == ({}, None)
-    assert study.differing[study.shown] == study.differing.min()
+    assert (study.matching, study.sweep.place) == ({}, None)
+    differing = study.differing(study.sweep)
+    assert differing[study.shown(study.sweep)] == differing.min()
     assert "within that pair&#x27;s radius" in page
     assert "Kullback-Leibler radius per pair" in page
 

@@ -27,7 +27,7 @@ def at_the_knee() -> Study:
 @pytest.fixture(scope="module")
 def held_out() -> Study:
     """A recommendation that is a radius: the lake is less slippery than its model, or more."""
-    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.45, 0.5, 0.6, 0.7, 0.8])
+    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.5, 0.6, 0.7])
     return studied(mdp=rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), held_out=worlds, initial=0)
 
 
@@ -47,40 +47,53 @@ def test_both_kinds_of_recommendation_are_tried(at_the_knee: Study, held_out: St
 
 
 def test_the_curve_is_that_of_the_library(study: Study) -> None:
-    name = next(iter(study.curve.columns))
+    name = next(iter(study.sweep.curve.columns))
     form = {"weight": "weights", "radius": "radii"}[name]
-    again = rm.robustness_curve(study.mdp, study.divergence, **{form: study.curve[name]}, initial=study.start)
+    again = rm.robustness_curve(study.mdp, study.divergence, **{form: study.sweep.curve[name]}, initial=study.start)
     for column in ("nominal", "worst", "trusting", "changed"):
-        assert np.abs(study.curve[column] - again[column]).max() <= 2 * TOL * max(1.0, np.abs(again[column]).max())
-    assert study.curve.notes["best"] == pytest.approx(again.notes["best"], abs=TOL)
+        assert np.abs(study.sweep.curve[column] - again[column]).max() <= 2 * TOL * max(
+            1.0, np.abs(again[column]).max()
+        )
+    assert study.sweep.curve.notes["best"] == pytest.approx(again.notes["best"], abs=TOL)
 
 
 def test_its_form_is_that_of_the_recommendation(at_the_knee: Study, held_out: Study) -> None:
     for study, name in ((at_the_knee, "weight"), (held_out, "radius")):
-        assert study.place is not None
-        assert study.curve[name][study.place] == study.suggestion.ambiguity.level
-        assert len(study.points) == len(study.curve[name]) == len(np.unique(study.curve[name])) == 30
-        assert study.shown == study.place
+        assert study.sweep.place is not None
+        assert study.sweep.curve[name][study.sweep.place] == study.suggestion.ambiguity.level
+        assert len(study.sweep.points) == len(study.sweep.curve[name]) == len(np.unique(study.sweep.curve[name])) == 30
+        assert study.shown(study.sweep) == study.sweep.place
+
+
+def test_weights_are_swept_whatever_is_recommended(at_the_knee: Study, held_out: Study) -> None:
+    """Beside a radius, with the weight that has the same worst case among them."""
+    assert [sweep.form for sweep in at_the_knee.sweeps] == ["weight"]
+    assert [sweep.form for sweep in held_out.sweeps] == ["radius", "weight"]
+    radii, weights = held_out.sweeps
+    assert weights.place is not None
+    assert weights.curve["weight"][weights.place] == held_out.matching["weight"]
+    error = radii.curve["error_bound"].max() + weights.curve["error_bound"].max()
+    assert weights.curve["worst"][weights.place] == pytest.approx(radii.curve["worst"][radii.place], abs=error + TOL)
 
 
 def test_the_knee_of_the_page_is_the_recommended_one(at_the_knee: Study) -> None:
     """The page has fewer levels than `suggest`, and its knee was another one."""
-    assert at_the_knee.knee == at_the_knee.place
-    bought, paid = at_the_knee.bargain
+    assert at_the_knee.sweep.knee == at_the_knee.sweep.place
+    bought, paid = at_the_knee.sweep.bargain
     assert f"better by {bought:.4g} than that" in at_the_knee.suggestion.reasons[1]
     assert f"that costs {paid:.4g}." in at_the_knee.suggestion.reasons[1]
 
 
 def test_each_level_is_between_its_neighbours(study: Study) -> None:
     """More room for nature, less value; and no policy beats the trusting one under the model."""
-    error = 2 * float(study.curve["error_bound"].max())
-    assert (np.diff(study.curve["worst"]) <= error).all()
-    assert (study.curve["nominal"] <= study.curve.notes["best"] + error).all()
-    assert (study.curve["trusting"] <= study.curve["worst"] + error).all()
+    error = 2 * float(study.sweep.curve["error_bound"].max())
+    assert (np.diff(study.sweep.curve["worst"]) <= error).all()
+    assert (study.sweep.curve["nominal"] <= study.sweep.curve.notes["best"] + error).all()
+    assert (study.sweep.curve["trusting"] <= study.sweep.curve["worst"] + error).all()
 
 
 def test_changed_states_are_those_that_would_lose(study: Study) -> None:
-    for point in (study.points[0], study.points[15], study.points[-1]):
+    for point in (study.sweep.points[0], study.sweep.points[15], study.sweep.points[-1]):
         exact = rm.solve(study.mdp, point.ambiguity, tol=1e-10)
         lost = exact.value - exact.q[np.arange(study.mdp.n_states), study.trusting.policy]
         sure = 2.0 * point.robust.error_bound
@@ -88,13 +101,14 @@ def test_changed_states_are_those_that_would_lose(study: Study) -> None:
 
 
 def test_states_that_differ_from_the_recommended_policy(study: Study) -> None:
-    assert study.place is not None
-    assert study.differing[study.place] == 0
+    assert study.sweep.place is not None
+    differing = study.differing(study.sweep)
+    assert differing[study.sweep.place] == 0
     robust = study.robust
     for place in (0, 29):
-        policy = study.points[place].robust.policy
+        policy = study.sweep.points[place].robust.policy
         lost = [robust.q[s, robust.policy[s]] - robust.q[s, policy[s]] for s in range(study.mdp.n_states)]
-        assert study.differing[place] == sum(loss > 2 * robust.error_bound for loss in lost)
+        assert differing[place] == sum(loss > 2 * robust.error_bound for loss in lost)
 
 
 # The two forms of a level (Theorem 3.1).

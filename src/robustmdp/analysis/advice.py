@@ -41,7 +41,7 @@ def lead(study: Study) -> str:
         return _CERTAIN if study.certain else _BEST_IN_WORLDS if "pays" in notes else _ROBUST_ALREADY
     recommended = f"Recommended: {level_in_words(advice.ambiguity)}."
     if "pays" not in notes:
-        bought, paid = study.bargain
+        bought, paid = study.sweep.bargain
         return (
             f"{recommended} It improves the worst case by {short(bought)}, and costs {short(paid)} if the model is "
             f"right. {_DATA}"

@@ -98,7 +98,7 @@ def analyse(
     progress : called with (part, share done)
 
     >>> from robustmdp import problems
-    >>> analyse(problems.river_swim(), initial=0).study.points[0].robust.status.code
+    >>> analyse(problems.river_swim(), initial=0).study.sweep.points[0].robust.status.code
     'converged'
     """
     chosen = KL() if divergence is None else divergence

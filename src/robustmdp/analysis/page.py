@@ -8,7 +8,7 @@ import numpy as np
 
 from robustmdp import __version__
 from robustmdp.analysis.advice import lead, recommendation
-from robustmdp.analysis.explorer import explorer, introduction
+from robustmdp.analysis.explorer import explorers
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.nature import rows_of
 from robustmdp.analysis.numbers import interval, short
@@ -32,7 +32,7 @@ def sections_of(study: Study, names: Names, told: Sequence[tuple[str, str]], cod
     sections = [
         Section("The problem", (*_problem(study, names, told), *_policies(study, names))),
         Section("The recommendation", recommendation(study)),
-        Section("What robustness costs and buys", (Paragraph(introduction(study)), explorer(study, names))),
+        Section("What robustness costs and buys", explorers(study, names)),
         Section("When the world is not the model", stress_test(study)),
         Section("Where robustness changes the decision", _decisions(study, names)),
         Section("What is certain, and what is not", (_certain(study),)),
@@ -91,8 +91,8 @@ def _policies(study: Study, names: Names) -> tuple[Block, ...]:
 def _which(study: Study) -> str:
     if not trusts(study.suggestion.ambiguity):
         return "recommended policy"
-    knee = ", the knee of the curve" if study.curve.notes["knee"] >= 0 else ""
-    return f"robust policy ({study.said(study.knee)}{knee})"
+    knee = ", the knee of the curve" if study.sweep.curve.notes["knee"] >= 0 else ""
+    return f"robust policy ({study.sweep.said(study.sweep.knee)}{knee})"
 
 
 def _decisions(study: Study, names: Names) -> tuple[Block, ...]:
@@ -133,15 +133,16 @@ def _certain(study: Study) -> Listing:
     solution, trusted = study.suggestion.solution, trusts(study.suggestion.ambiguity)
     worst, best = (float(study.start @ bound) for bound in (solution.lower, solution.upper))
     when = "if the model is right" if trusted else "in the worst case at this level"
-    curve, error = study.curve, float(study.curve["error_bound"].max())
+    error = max(float(sweep.curve["error_bound"].max()) for sweep in study.sweeps)
+    possible = float(study.start @ study.trusting.value)
     tried = "pays" in study.suggestion.candidates.notes
     unknown = "which worlds are likely" if tried else "how far the truth is from the model"
     return Listing(
         (
             ("proved", f"{when}, the recommended policy earns between {interval(worst, best)} from the start"),
-            ("proved", f"the best possible, if the model is right, is {short(curve.notes['best'])}, within "
+            ("proved", f"the best possible, if the model is right, is {short(possible)}, within "
              f"{study.trusting.error_bound:.1g}"),
-            ("proved", f"every worst case on the curve is known to within {error:.1g}, from every state"),
+            ("proved", f"every worst case on a curve is known to within {error:.1g}, from every state"),
             ("computed", "each value in the stress test is exact to 1e-06 of its size"),
             ("not proved", f"the worlds of the stress test are samples; {unknown}, no calculation can say"),
             ("how the solve ended", str(solution.status)),

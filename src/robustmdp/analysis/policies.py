@@ -7,6 +7,7 @@ import numpy as np
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.numbers import alike, short
 from robustmdp.analysis.study import Study
+from robustmdp.analysis.sweep import Sweep
 from robustmdp.planning.continuation import Stage
 from robustmdp.report import Cell, DataTable, Grid
 from robustmdp.report.blocks import Block
@@ -14,23 +15,24 @@ from robustmdp.result import Solution
 from robustmdp.tuning.curve import Point
 
 _MOST_STATES = 24
-_MOST_CELLS = 900  # in each frame of the slider: what keeps a page below 10 MB
+_MOST_CELLS = 900  # in the frames of all sliders at one place: what keeps a page below 10 MB
 _TELLING = 400  # cells up to which each says on hover what it is
 
 
-def policy_block(study: Study, names: Names, point: Point) -> Block:
+def policy_block(study: Study, sweep: Sweep, names: Names, point: Point) -> Block:
     """What is done at one level of the curve, and what it is worth in the worst case."""
     changed = set(point.changed.tolist())
-    if names.layout is not None and names.layout.n_states <= _MOST_CELLS:
-        return policy_grid(names, point.robust, changed, "Policy and worst-case value", scale=_scale(study, names))
+    if names.layout is not None and names.layout.n_states * len(study.sweeps) <= _MOST_CELLS:
+        return policy_grid(names, point.robust, changed, "Policy and worst-case value", scale=_scale(sweep, names))
     return _table(study, names, point.robust, changed)
 
 
-def _scale(study: Study, names: Names) -> tuple[float, float]:
+def _scale(sweep: Sweep, names: Names) -> tuple[float, float]:
     """From the least to the greatest value on the curve, so that its levels can be compared."""
     closed = names.layout.closed if names.layout is not None else frozenset()
-    kept = [state for state in range(study.mdp.n_states) if state not in closed] or list(range(study.mdp.n_states))
-    values = np.concatenate([point.robust.value[kept] for point in study.points])
+    values = np.array([point.robust.value for point in sweep.points])
+    kept = [state for state in range(values.shape[1]) if state not in closed]
+    values = values[:, kept] if kept else values
     return float(values.min()), float(values.max())
 
 

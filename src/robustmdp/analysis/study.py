@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,21 +13,18 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
-from robustmdp.analysis.numbers import short
+from robustmdp.analysis.sweep import FloatArray, Form, Sweep, sweep
 from robustmdp.divergences import ChiSquare, FDivergence, TotalVariation
 from robustmdp.models import MDP, Counts
 from robustmdp.planning import solve
 from robustmdp.result import Solution
-from robustmdp.table import Table
-from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
-from robustmdp.tuning.curve import Point, as_table, certainly_worse, points_along
+from robustmdp.tuning import StressTable, Suggestion, matching_radius, matching_weight, stress, suggest
+from robustmdp.tuning.curve import Point, certainly_worse
 from robustmdp.tuning.start import distribution
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
-FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[str, float], None]
 
-_LEVELS = 30
 _USUAL_RADIUS = 0.1  # for the stress test, where nothing better is known
 
 
@@ -38,69 +36,56 @@ class Study:
     ----------
     start : (S,) probabilities of the first state
     trusting : the solution that takes the model as true
-    points, curve : the levels, from the least to the most robust; those of the recommended form
+    sweeps : over levels of the recommended form, and over weights where that is another one
     matching : the weight and the radius that have the same worst case as the recommendation, where it has one level
     radius : of the random worlds
-    place : which of the levels is recommended, if any
     """
 
     mdp: MDP
     divergence: FDivergence
     start: FloatArray
     trusting: Solution
-    points: tuple[Point, ...]
-    curve: Table
+    sweeps: tuple[Sweep, ...]
     suggestion: Suggestion
     stress: StressTable
     matching: Mapping[str, float]
     radius: float | FloatArray
-    place: int | None
+
+    @property
+    def sweep(self) -> Sweep:
+        """The one of the recommended form."""
+        return self.sweeps[0]
 
     @cached_property
     def robust(self) -> Solution:
         """The recommended solution or, where trusting the model is recommended, that of the curve's knee."""
         trusted = trusts(self.suggestion.ambiguity)
-        return self.points[self.knee].robust.solution(self.mdp) if trusted else self.suggestion.solution
+        return self._at_knee.robust.solution(self.mdp) if trusted else self.suggestion.solution
 
     @property
     def doubt(self) -> Ambiguity:
         """What `robust` guards against."""
         trusted = trusts(self.suggestion.ambiguity)
-        return self.points[self.knee].ambiguity if trusted else self.suggestion.ambiguity
+        return self._at_knee.ambiguity if trusted else self.suggestion.ambiguity
 
     @property
-    def knee(self) -> int:
-        """The curve's knee; its most robust level where robustness buys nothing."""
-        knee: int = self.curve.notes["knee"]
-        return knee % len(self.points)
-
-    @property
-    def bargain(self) -> tuple[float, float]:
-        """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
-        curve, at = self.curve, self.knee
-        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
-        return float(bought), float(paid)
+    def _at_knee(self) -> Point:
+        return self.sweep.points[self.sweep.knee]
 
     @property
     def certain(self) -> bool:
         """Does the model leave nothing to chance?"""
         return self.mdp.nnz == self.mdp.n_pairs
 
-    @cached_property
-    def differing(self) -> npt.NDArray[np.int64]:
-        """For each level of the curve, in how many states its action is certainly worse than that of `robust`."""
-        return np.array([len(self._worse(point.robust.policy)) for point in self.points])
+    def differing(self, sweep: Sweep) -> npt.NDArray[np.int64]:
+        """At each level, in how many states the action is certainly worse than that of `robust`."""
+        return np.array([len(self._worse(point.robust.policy)) for point in sweep.points])
 
-    @property
-    def shown(self) -> int:
-        """The level of the curve that shows `robust`, or else the least robust one whose policy is nearest to it."""
-        if self.place is not None:
-            return self.place
-        return self.knee if trusts(self.suggestion.ambiguity) else int(np.argmin(self.differing))
-
-    def said(self, place: int) -> str:
-        """A level of the curve in a word."""
-        return said(self.points[place])
+    def shown(self, sweep: Sweep) -> int:
+        """The level that shows `robust`, or else the least robust one whose policy is nearest to it."""
+        if sweep.place is not None:
+            return sweep.place
+        return sweep.knee if trusts(self.suggestion.ambiguity) else int(np.argmin(self.differing(sweep)))
 
     @property
     def changed(self) -> npt.NDArray[np.int64]:
@@ -143,15 +128,18 @@ def study(
         progress=lambda done, total: progress("recommendation", 0.05 + 0.3 * done / total),
     )
     radius, matching = _matching(mdp, advice, start, threads)
-    points = []
-    form, levels, place = _levels(mdp, divergence, advice.ambiguity)
-    for point in points_along(mdp, divergence, form, levels, trusting, threads=threads):
-        points.append(point)
-        progress("robustness curve", 0.35 + 0.25 * len(points) / len(levels))
-    curve = as_table(points, start, form.level_name).with_notes(best=float(start @ trusting.value))
-    # The recommended knee is that of more levels than are shown.
-    curve = curve.with_notes(knee=place) if isinstance(advice.ambiguity, Penalized) else curve
-    tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, points, curve)}
+    sweeps = []
+    forms = _forms(advice.ambiguity, matching)
+    for number, (form, level) in enumerate(forms.items()):
+
+        def told(share: float, before: int = number) -> None:
+            progress("robustness curve", 0.35 + 0.25 * (before + share) / len(forms))
+
+        sweeps.append(sweep(mdp, divergence, form, level, trusting, start, threads=threads, progress=told))
+    if isinstance(advice.ambiguity, Penalized):
+        # The recommended knee is that of more levels than are shown.
+        sweeps[0] = replace(sweeps[0], curve=sweeps[0].curve.with_notes(knee=sweeps[0].place))
+    tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, sweeps[0])}
     taken = [name for name in policies if name in tried]
     _checks.must(not taken, f"policies must have names of their own: {taken} is the report's")
     families = _families(divergence, radius, counts, held_out)
@@ -163,45 +151,21 @@ def study(
         threads=threads,
         progress=lambda done, total: progress("stress test", 0.6 + 0.35 * done / total),
     )
-    return Study(
-        mdp,
-        divergence,
-        start,
-        trusting,
-        tuple(points),
-        curve,
-        advice,
-        tested,
-        matching,
-        radius,
-        place,
-    )
+    return Study(mdp, divergence, start, trusting, tuple(sweeps), advice, tested, matching, radius)
 
 
-def _levels(
-    mdp: MDP, divergence: FDivergence, ambiguity: Ambiguity
-) -> tuple[type[Penalized] | type[Constrained], FloatArray, int | None]:
-    """Levels of the recommended form; the recommended one takes the place of its neighbour, which is returned, too."""
-    single = not trusts(ambiguity) and isinstance(ambiguity.level, float)
-    form = Constrained if single and isinstance(ambiguity, Constrained) else Penalized
-    levels = levels_for(mdp, divergence, count=_LEVELS, form=form)
-    if not single:
-        return form, levels, None
-    place = int(np.abs(np.log(levels) - np.log(ambiguity.level)).argmin())
-    levels[place] = ambiguity.level
-    return form, levels, place
+def _forms(ambiguity: Ambiguity, matching: Mapping[str, float]) -> dict[Form, float | None]:
+    """The forms to sweep over, that of the recommendation first, each with the level that says the same."""
+    weight = matching.get("weight", math.inf)
+    weights: dict[Form, float | None] = {Penalized: weight if 0.0 < weight < math.inf else None}
+    if isinstance(ambiguity, Constrained) and isinstance(ambiguity.level, float):
+        return {Constrained: ambiguity.level, **weights}
+    return weights
 
 
 def trusts(ambiguity: Ambiguity) -> bool:
     """Is the model taken as true?"""
     return isinstance(ambiguity, Nominal)
-
-
-def said(point: Point) -> str:
-    """The level of a point in a word."""
-    name = "λ =" if isinstance(point.ambiguity, Penalized) else "radius"
-    level = short(point.level, 3)
-    return f"{name} {level.rstrip('0').rstrip('.') if '.' in level and 'e' not in level else level}"
 
 
 def _matching(
@@ -221,14 +185,14 @@ def _matching(
     return _USUAL_RADIUS, {}
 
 
-def _robust_policies(advice: Suggestion, points: Sequence[Point], curve: Table) -> dict[str, npt.NDArray[Any]]:
+def _robust_policies(advice: Suggestion, sweep: Sweep) -> dict[str, npt.NDArray[Any]]:
     """The recommended policy, and the knee's where that is another one."""
-    knee = points[curve.notes["knee"] % len(points)]
+    policy, name = sweep.points[sweep.knee].robust.policy, f"robust, {sweep.said(sweep.knee)}"
     if trusts(advice.ambiguity):
-        return {f"robust, {said(knee)}": knee.robust.policy}
+        return {name: policy}
     found = {"recommended": advice.solution.policy}
-    if not np.array_equal(knee.robust.policy, advice.solution.policy):
-        found[f"robust, {said(knee)} (knee)"] = knee.robust.policy
+    if not np.array_equal(policy, advice.solution.policy):
+        found[f"{name} (knee)"] = policy
     return found
 
 

@@ -1,0 +1,92 @@
+"""The levels of one form: a problem solved at each of them, from the least to the most robust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.ambiguity import Constrained, Penalized
+from robustmdp.analysis.numbers import short
+from robustmdp.divergences import FDivergence
+from robustmdp.models import MDP
+from robustmdp.result import Solution
+from robustmdp.table import Table
+from robustmdp.tuning import levels_for
+from robustmdp.tuning.curve import Point, as_table, points_along
+
+FloatArray = npt.NDArray[np.float64]
+Form = type[Penalized] | type[Constrained]
+
+_LEVELS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A robustness curve with its solutions.
+
+    Attributes
+    ----------
+    points, curve : the levels, from the least to the most robust
+    place : which of them was asked for, if any
+    """
+
+    points: tuple[Point, ...]
+    curve: Table
+    place: int | None
+
+    @property
+    def penalized(self) -> bool:
+        """Are the levels weights? Otherwise they are radii."""
+        return isinstance(self.points[0].ambiguity, Penalized)
+
+    @property
+    def form(self) -> str:
+        """What the levels are: weight or radius."""
+        return self.points[0].ambiguity.level_name
+
+    @property
+    def knee(self) -> int:
+        """The curve's knee; its most robust level where robustness buys nothing."""
+        knee: int = self.curve.notes["knee"]
+        return knee % len(self.points)
+
+    @property
+    def bargain(self) -> tuple[float, float]:
+        """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
+        curve, at = self.curve, self.knee
+        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+        return float(bought), float(paid)
+
+    def said(self, place: int) -> str:
+        """A level in a word."""
+        level = short(self.points[place].level, 3)
+        if "." in level and "e" not in level:
+            level = level.rstrip("0").rstrip(".")
+        return f"{'λ =' if self.penalized else 'radius'} {level}"
+
+
+def sweep(
+    mdp: MDP,
+    divergence: FDivergence,
+    form: Form,
+    asked: float | None,
+    trusting: Solution,
+    start: FloatArray,
+    *,
+    threads: int | None,
+    progress: Callable[[float], None],
+) -> Sweep:
+    """Solve at levels that span the problem; the one asked for takes the place of its neighbour."""
+    levels, place = levels_for(mdp, divergence, count=_LEVELS, form=form), None
+    if asked is not None:
+        place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
+        levels[place] = asked
+    points = []
+    for point in points_along(mdp, divergence, form, levels, trusting, threads=threads):
+        points.append(point)
+        progress(len(points) / len(levels))
+    curve = as_table(points, start, form.level_name).with_notes(best=float(start @ trusting.value))
+    return Sweep(tuple(points), curve, place)
