@@ -359,3 +359,18 @@ def test_a_ball_that_ends_among_outcomes_closer_than_rounding() -> None:
     answer = rm.worst_case(rm.Constrained(rm.KL(), 0.5), p, x)
     assert 0.0 <= answer.gap <= 1e-15
     assert answer.distribution[-1] <= 1e-12
+
+
+@pytest.mark.parametrize("exponent", [-1000, -545, -400, 400, 545, 1000])
+@each_mode
+@each_divergence
+def test_outcomes_whose_squares_are_not_numbers(divergence: Any, mode: Any, exponent: int) -> None:
+    """Chi-square answered NaN at 1e160, Hellinger at 1e-164; a power of two changes no digit of the right answer."""
+    p, v, factor = [0.2, 0.3, 0.5], np.array([1.0, 0.0, 0.5]), 2.0**exponent
+    wanted = rm.worst_case(mode(divergence, 0.15), p, v)
+    found = rm.worst_case(mode(divergence, 0.15 * (factor if mode is rm.Penalized else 1.0)), p, factor * v)
+    assert found.value / factor == pytest.approx(wanted.value, abs=ROUNDING)
+    assert found.distribution == pytest.approx(
+        wanted.distribution, abs=1e-7
+    )  # the square root of what the value misses
+    assert abs(found.gap) / factor <= GAP

@@ -104,8 +104,7 @@ class Explored:
     @property
     def start(self) -> int:
         """Where the slider is to stand at first."""
-        assert self.sweep.place is not None
-        return self.order.index(self.sweep.place)
+        return self.order.index(self.analysis.study.shown(self.sweep))
 
     def settle(self) -> None:
         self.window.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -11,6 +11,7 @@ import robustmdp as rm
 from robustmdp.ambiguity.distance import distance
 from robustmdp.analysis.nature import rows_of, taken_by_nature
 from robustmdp.analysis.study import Study
+from robustmdp.analysis.sweep import sweep
 
 TOL = 1e-6  # of the solves, relative to max(1, max |v|)
 
@@ -27,7 +28,7 @@ def at_the_knee() -> Study:
 @pytest.fixture(scope="module")
 def held_out() -> Study:
     """A recommendation that is a radius: the lake is less slippery than its model, or more."""
-    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.5, 0.6, 0.7])
+    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.45, 0.5, 0.6, 0.7, 0.8])
     return studied(mdp=rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), held_out=worlds, initial=0)
 
 
@@ -66,14 +67,31 @@ def test_its_form_is_that_of_the_recommendation(at_the_knee: Study, held_out: St
 
 
 def test_weights_are_swept_whatever_is_recommended(at_the_knee: Study, held_out: Study) -> None:
-    """Beside a radius, with the weight that has the same worst case among them."""
+    """Beside a radius, too; but a matching weight so small that it would bend the axis is not among them."""
     assert [sweep.form for sweep in at_the_knee.sweeps] == ["weight"]
     assert [sweep.form for sweep in held_out.sweeps] == ["radius", "weight"]
-    radii, weights = held_out.sweeps
-    assert weights.place is not None
-    assert weights.curve["weight"][weights.place] == held_out.matching["weight"]
-    error = radii.curve["error_bound"].max() + weights.curve["error_bound"].max()
-    assert weights.curve["worst"][weights.place] == pytest.approx(radii.curve["worst"][radii.place], abs=error + TOL)
+    weights = held_out.sweeps[1]
+    assert held_out.matching["weight"] < weights.curve["weight"].min()
+    assert weights.place is None
+    assert held_out.shown(weights) == weights.knee
+
+
+def test_a_matching_weight_is_among_the_weights() -> None:
+    """Theorem 3.1: its worst case is that of the radius, from the start."""
+    worn = rm.problems.machine_replacement()
+    start = np.eye(worn.n_states)[0]
+    radius = 0.05
+    weight = rm.matching_weight(worn, rm.Constrained(rm.KL(), radius), start)
+    trusting = rm.solve(worn, rm.Nominal())
+    radii, weights = (
+        sweep(worn, rm.KL(), form, level, trusting, start, threads=None, progress=lambda share: None)
+        for form, level in ((rm.Constrained, radius), (rm.Penalized, weight))
+    )
+    assert radii.curve["radius"][radii.place] == radius
+    assert weights.curve["weight"][weights.place] == weight
+    one, other = (each.curve["worst"][each.place] for each in (radii, weights))
+    error = 2 * TOL * max(1.0, abs(one))
+    assert one == pytest.approx(other, abs=error)
 
 
 def test_the_knee_of_the_page_is_the_recommended_one(at_the_knee: Study) -> None:

@@ -106,6 +106,35 @@ def test_an_interrupt_amid_the_start_of_the_workers(tmp_path: Path) -> None:
     assert (said, complaints) == ("interrupted\n", "")
 
 
+LEAVING = """
+import os, signal, threading
+from joblib.externals import loky
+from robustmdp.engine import Processes
+
+leave = loky.ProcessPoolExecutor.shutdown
+
+def interrupted(self, *arguments, **options):
+    timer.start()
+    leave(self, *arguments, **options)
+
+timer = threading.Timer(0.001, os.kill, (os.getpid(), signal.SIGINT))
+loky.ProcessPoolExecutor.shutdown = interrupted
+try:
+    Processes(2).map(abs, [-1, -2, -3, -4])
+    threading.Event().wait(60)  # should the shutdown have been faster than the interrupt
+except KeyboardInterrupt:
+    timer.join()
+    print([thread.name for thread in threading.enumerate()])
+"""
+
+
+def test_an_interrupt_amid_the_end_of_the_workers() -> None:
+    """Loky's threads were still at work when the program ended, and complained of leaked semaphores."""
+    with started(LEAVING) as process:
+        said, complaints = process.communicate(timeout=60)
+    assert (said, complaints) == ("['MainThread']\n", "")
+
+
 def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
     with started(HANDLING, tmp_path) as process:
         wait_for(lambda: len(list(tmp_path.glob("[!.]*.txt"))) == 3)

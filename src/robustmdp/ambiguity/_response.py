@@ -12,6 +12,7 @@ from robustmdp.ambiguity._smooth import divergence
 from robustmdp.divergences.kernels import CRESSIE_READ, OWN, TOTAL_VARIATION
 
 _CLOSE = 1e-12
+_SQUARES_FROM, _SQUARES_UP_TO = 1e-100, 1e100  # where products of outcomes are numbers
 
 _chi_square_penalized = _chi_square.penalized
 _chi_square_constrained = _chi_square.constrained
@@ -121,19 +122,40 @@ def respond_row(spec, level, p, a, x, o, n, spare, out, b):
 
     Centres x[o:o+n] in place; spare[o:o+n] is scratch.
     """
-    mode, kind, k, _ = spec
+    mode = spec[0]
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     for j in range(n):
         x[o + j] -= lowest
+    largest = spread(x, o, n, 0.0)
+    if largest == 0.0 or _SQUARES_FROM <= largest <= _SQUARES_UP_TO:
+        value, primal, eta, weight, cost = respond_centred(spec, level, p, a, x, o, n, mass, spare, out, b)
+        return lowest + value, lowest + primal, lowest + eta, weight, cost
+    # The squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
+    exponent = math.frexp(largest)[1]
+    half, rest = 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2)  # the whole may be too large for a number
+    for j in range(n):
+        x[o + j] = x[o + j] / half / rest
+    scaled = level / half / rest if mode == PENALIZED else level
+    value, primal, eta, weight, cost = respond_centred(spec, scaled, p, a, x, o, n, mass, spare, out, b)
+    for j in range(n):
+        x[o + j] = x[o + j] * half * rest
+    weight = level if mode == PENALIZED else weight * half * rest
+    return lowest + value * half * rest, lowest + primal * half * rest, lowest + eta * half * rest, weight, cost
+
+
+@kernel
+def respond_centred(spec, level, p, a, x, o, n, mass, spare, out, b):
+    """`respond_row` where the least outcome is 0."""
+    mode, kind, k, _ = spec
     average = mean(p, a, x, o, n)
     if is_nominal(mode, level):
         for j in range(n):
             out[b + j] = p[a + j]
-        return lowest + average, lowest + average, lowest + average, math.inf, 0.0
+        return average, average, average, math.inf, 0.0
     if is_minimum(mode, level) or n == 1 or average == 0.0:
         keep_minimisers(p, a, x, o, n, mass, out, b)
         cost = 0.0 if n == 1 or average == 0.0 else divergence(kind, k, p, a, n, out, b)
-        return lowest, lowest, lowest, level if mode == PENALIZED else 0.0, cost
+        return 0.0, 0.0, 0.0, level if mode == PENALIZED else 0.0, cost
     cost = math.nan
     if kind == CRESSIE_READ and k == 2.0:
         value, eta, weight = chi_square(mode, level, p, a, x, o, n, mass, out, b)
@@ -160,4 +182,4 @@ def respond_row(spec, level, p, a, x, o, n, spare, out, b):
         primal += out[b + j] * x[o + j]
     if mode == PENALIZED:
         primal += level * cost
-    return lowest + value, lowest + primal, lowest + eta, weight, cost
+    return value, primal, eta, weight, cost

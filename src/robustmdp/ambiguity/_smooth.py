@@ -18,7 +18,7 @@ _LARGEST_TILT = 1e25
 _HUGE = 1e280
 _PREDICTABLE = 1e-12  # a gain below this share of the spread is predicted to rounding,
 _SHORT = 1e-3  # by a step that changes the tilt by no more than this share
-_LEAST_SHIFT = 1e-290
+_LEAST = 1e-290
 _EDGE_OF_OWN = 1e-15  # a user's f*' is never asked at the edge itself, where it may divide by zero
 _ROUNDED = 1e-6  # a mass further from 1 than this is a jump of f*', not rounding
 
@@ -53,7 +53,7 @@ def shift_bounds(kind, k, edge, at_edge, largest, mean, mass):
     if kind != OWN:
         low = edge - mean  # f*' is convex wherever the edge is finite (Jensen)
     if kind == CRESSIE_READ:
-        low = max(low, math.exp((1.0 - k) * math.log(mass)) / (1.0 - k), _LEAST_SHIFT)
+        low = max(low, math.exp((1.0 - k) * math.log(mass)) / (1.0 - k), _LEAST)
     elif kind == JENSEN_SHANNON:
         low = max(low, math.log1p(mass))
     else:
@@ -168,18 +168,18 @@ def respond(kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, ou
 
 @kernel
 def curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift):
-    """dD/dtheta = theta E f*'' Var''(x), the variance under weights p f*''; NaN where f*'' is unknown."""
+    """theta dD/dtheta = E f*'' Var''(theta x), the variance under weights p f*''; NaN where f*'' is unknown."""
     zeroth = 0.0
     first = 0.0
     second = 0.0
     for j in range(n):
-        d = x[o + j] - lowest
-        _, h = tilt(kind, k, edge, at_edge, theta * d + shift)
+        d = theta * (x[o + j] - lowest)  # squares of the outcomes themselves may not be numbers
+        _, h = tilt(kind, k, edge, at_edge, d + shift)
         q = p[a + j] * h
         zeroth += q
         first += q * d
         second += q * d * d
-    return theta * (second - first * first / zeroth) if zeroth > 0.0 else 0.0
+    return second - first * first / zeroth if zeroth > 0.0 else 0.0
 
 
 @kernel
@@ -202,29 +202,30 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
     """
     lowest, mass = lowest_and_mass(p, a, x, o, n)
     largest = spread(x, o, n, lowest)
-    if largest == 0.0 or rho >= largest_divergence(kind, k, mass):
+    if largest < _LEAST or rho >= largest_divergence(kind, k, mass):
         return lowest, math.inf, math.inf, lowest
     mean, variance = mean_and_variance(p, a, x, o, n)
     mean -= lowest
     if not (1e-3 * math.sqrt(rho) < theta * largest < _LARGEST_TILT):
-        theta = min(math.sqrt(2.0 * rho / max(variance, 1e-12 * largest * largest)), 1e3 / largest)
+        relative = variance / largest / largest
+        theta = min(math.sqrt(2.0 * rho / (max(relative, 1e-12) if relative <= 0.25 else 0.25)), 1e3) / largest
     low, high, root_low, root_high = 0.0, math.inf, 0.0, math.inf
-    value, eta, miss, slope = lowest, lowest, 0.0, 0.0
+    value, eta, miss = lowest, lowest, 0.0
     for step in range(_STEPS):
         cost, shift, at_edge = respond(kind, k, edge, p, a, x, o, n, lowest, largest, mean, mass, theta, out, b)
         bound = dual(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
         value = max(lowest + (bound - rho) / theta, value, lowest)
         eta = lowest + ((edge if at_edge else 0.0) - shift) / theta
-        slope = curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
+        bend = curvature(kind, k, edge, at_edge, p, a, x, o, n, lowest, theta, shift)
         miss = cost - rho
-        scale = 2.0 * theta * theta * slope
-        short = miss * miss <= _PREDICTABLE * largest * scale and abs(miss) <= _SHORT * theta * slope
+        scale = 2.0 * bend * (theta * largest)
+        short = miss * miss <= _PREDICTABLE * scale and abs(miss) <= _SHORT * bend
         if closeness == math.inf and short:
-            return max(value, lowest + (bound - rho) / theta + miss * miss / scale), theta, theta, eta
-        gained = miss * miss <= 1e-17 * largest * scale
+            return max(value, lowest + (bound - rho + 0.5 * miss * miss / bend) / theta), theta, theta, eta
+        gained = miss * miss <= 1e-17 * scale
         close = abs(miss) <= closeness * min(theta * largest, max(rho, math.sqrt(rho)))
         if (gained and close) or abs(miss) <= 1e-15 * rho:
-            back = min(2.0 * miss / slope, 0.5 * theta) if miss > 0.0 and slope > 0.0 else 0.0  # into the ball
+            back = theta * min(2.0 * miss / bend, 0.5) if miss > 0.0 and bend > 0.0 else 0.0  # into the ball
             return value, theta - back, theta - back, eta
         root = math.sqrt(cost)
         if miss < 0.0:
@@ -232,8 +233,8 @@ def constrained(kind, k, edge, p, a, x, o, n, rho, theta, closeness, out, b):
         else:
             high, root_high = theta, root
         proposal = 0.0
-        if slope > 0.0 and slope < math.inf and root > 0.0:
-            proposal = theta + 2.0 * root * (math.sqrt(rho) - root) / slope
+        if bend > 0.0 and bend < math.inf and root > 0.0:
+            proposal = theta * (1.0 + 2.0 * root * (math.sqrt(rho) - root) / bend)
         elif high < math.inf and root_high < math.inf and step % 3 != 0:
             proposal = low + (math.sqrt(rho) - root_low) / (root_high - root_low) * (high - low)
         if not (low < proposal < high) or proposal > 32.0 * theta or step > 60:

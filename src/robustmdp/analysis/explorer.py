@@ -43,8 +43,14 @@ def explorers(study: Study, names: Names) -> tuple[Paragraph | Slider, ...]:
 def _introduction(study: Study, sweep: Sweep) -> str:
     nature = f"{NATURE} " if trusts(study.suggestion.ambiguity) else ""
     if sweep is not study.sweep:
-        same = " One λ has the same worst case from the start as the recommended radius; the slider begins there."
-        return f"Instead of a limit, nature may have a price to pay. {_LAMBDA}{same if sweep.place is not None else ''}"
+        begins = (
+            "the λ that has the same worst case from the start as the recommended radius"
+            if sweep.place is not None
+            else "the knee of its curve"
+            if sweep.curve.notes["knee"] >= 0
+            else "its most robust level"
+        )
+        return f"Instead of a limit, nature may have a price to pay. {_LAMBDA} The slider begins at {begins}."
     if sweep.penalized:
         return f"{nature}{_LAMBDA} {_GAP}"
     return (

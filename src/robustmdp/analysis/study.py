@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -82,10 +81,12 @@ class Study:
         return np.array([len(self._worse(point.robust.policy)) for point in sweep.points])
 
     def shown(self, sweep: Sweep) -> int:
-        """The level that shows `robust`, or else the least robust one whose policy is nearest to it."""
+        """The level to begin at: the one that was asked for, the least robust one nearest to `robust`, or the knee."""
         if sweep.place is not None:
             return sweep.place
-        return sweep.knee if trusts(self.suggestion.ambiguity) else int(np.argmin(self.differing(sweep)))
+        if trusts(self.suggestion.ambiguity) or sweep is not self.sweep:
+            return sweep.knee
+        return int(np.argmin(self.differing(sweep)))
 
     @property
     def changed(self) -> npt.NDArray[np.int64]:
@@ -156,8 +157,7 @@ def study(
 
 def _forms(ambiguity: Ambiguity, matching: Mapping[str, float]) -> dict[Form, float | None]:
     """The forms to sweep over, that of the recommendation first, each with the level that says the same."""
-    weight = matching.get("weight", math.inf)
-    weights: dict[Form, float | None] = {Penalized: weight if 0.0 < weight < math.inf else None}
+    weights: dict[Form, float | None] = {Penalized: matching.get("weight")}
     if isinstance(ambiguity, Constrained) and isinstance(ambiguity.level, float):
         return {Constrained: ambiguity.level, **weights}
     return weights

@@ -30,7 +30,7 @@ class Sweep:
     Attributes
     ----------
     points, curve : the levels, from the least to the most robust
-    place : which of them was asked for, if any
+    place : which of them was asked for, if it is among them
     """
 
     points: tuple[Point, ...]
@@ -79,9 +79,9 @@ def sweep(
     threads: int | None,
     progress: Callable[[float], None],
 ) -> Sweep:
-    """Solve at levels that span the problem; the one asked for takes the place of its neighbour."""
+    """Solve at levels that span the problem; the one asked for, if among them, takes the place of its neighbour."""
     levels, place = levels_for(mdp, divergence, count=_LEVELS, form=form), None
-    if asked is not None:
+    if asked is not None and levels.min() <= asked <= levels.max():
         place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
         levels[place] = asked
     points = []

@@ -18,7 +18,8 @@ from robustmdp.engine.base import Item, Ordered, Result, TaskFailed, failure
 from robustmdp.engine.remote import ONE_THREAD, Trouble, carry_out, extra, pack, unpack
 
 _RETRIES = 3  # deaths in a row, with nothing finished between them, that are forgiven
-_SECONDS = 5.0  # far more than it takes to pick up an item
+_SECONDS = 5.0  # far more than it takes to pick up an item, or to end a thread
+_FEEDER = "QueueFeederThread"  # loky's, which it does not wait for
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class _Shift:
         self._dumps = extra("joblib.externals.loky.cloudpickle_wrapper", "processes").dumps
 
     def run(self, executor: Callable[..., Any]) -> Iterator[tuple[int, Any]]:
+        others = set(threading.enumerate())
         with _deaf():
             crew = executor(self.size, initializer=_settle, initargs=(os.getpid(),), env=ONE_THREAD)
         try:
@@ -80,8 +82,12 @@ class _Shift:
                 self._hand_out(crew, packed)
                 yield from self._collect()
         finally:
-            self._await_pickup()
-            crew.shutdown(kill_workers=True)
+            with _deferred():  # a shutdown that is left half way leaks semaphores, and so does a thread that still ends
+                self._await_pickup()
+                crew.shutdown(kill_workers=True)
+                for thread in set(threading.enumerate()) - others:
+                    if thread.name == _FEEDER:
+                        thread.join(_SECONDS)
 
     def _hand_out(self, crew: Any, task: bytes) -> None:
         # One more than there are workers, so that none waits while the caller saves a result.

@@ -18,6 +18,7 @@ from robustmdp.operators.policy import PolicyRows, policy_rows
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_LARGEST_REWARD = 1e100
 _NO_PAIRS = np.empty(0, dtype=np.int64)
 _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
 
@@ -67,10 +68,20 @@ def _scratch(longest_row: int) -> tuple[npt.NDArray[np.generic], ...]:
     )
 
 
+def _check_rewards(rewards: FloatArray) -> None:
+    """Worst cases square what values differ by."""
+    largest = max(-float(rewards.min()), float(rewards.max()))
+    _checks.must(
+        largest <= _LARGEST_REWARD,
+        f"rewards must be at most {_LARGEST_REWARD:g} in size, or else their squares are not numbers: got {largest:g}; "
+        "measure them in a larger unit",
+    )
+
+
 class RobustBellman:
     """(Tv)(s) = max over a of inf over P of E_P[r(s,a,s') + discount v(s')] + discount * weight * D_f(P || P0).
 
-    The operator of the paper's (5) and (6), a discount-contraction (Proposition 3.1). Each pair remembers the
+    The operator of the paper's (5) and (8), a discount-contraction (Proposition 3.1). Each pair remembers the
     multiplier of its last solve; an instance must therefore not be shared between threads.
 
     Parameters
@@ -89,6 +100,7 @@ class RobustBellman:
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
         if not isinstance(mdp, MDP):
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+        _check_rewards(mdp.rewards)
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
         self.rows = 0
