@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.figure import Figure, best_time
+from benchmarks.peak import peak
 
 
 def figures(n_states: int = 500_000) -> list[Figure]:
@@ -32,21 +33,15 @@ def figures(n_states: int = 500_000) -> list[Figure]:
     ]
 
 
-def _peak() -> int:
-    """Of this program alone: what getrusage tells begins with the process that started it."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(lines["VmHWM"].split()[0]) * 1024
-
-
 def measure(path: Path) -> float:
     import robustmdp as rm
     from robustmdp.io import read, write
 
     with tempfile.TemporaryDirectory() as folder:
         read(write(rm.problems.garnet(1_000, 4, 5, 0.95, seed=0), Path(folder) / "warm.parquet"))
-    before = _peak()
+    before = peak()
     mdp = read(path)
-    return (_peak() - before) / mdp.nbytes
+    return (peak() - before) / mdp.nbytes
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.figure import Figure
+from benchmarks.peak import peak
 
 STATES, ACTIONS, ROWS = 2_000_000, 10, 20_000_000
 
@@ -30,10 +30,6 @@ def _measured(*arguments: str) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def simulator() -> float:
     """A random walk that no array describes; one round over all pairs."""
     import numba
@@ -46,11 +42,11 @@ def simulator() -> float:
 
     doubt = rm.Penalized(rm.ChiSquare(), 1.0)
     rm.GenerativeQLearning(doubt).run(rm.Simulator(sample, 1000, ACTIONS, 0.9, (0.0, 1.0)), 2)
-    before = _peak()
+    before = peak()
     solution = rm.GenerativeQLearning(doubt).run(rm.Simulator(sample, STATES, ACTIONS, 0.9, (0.0, 1.0)), 2)
     if solution.samples != 2 * STATES * ACTIONS:
         raise RuntimeError(str(solution.status))
-    return float(_peak() - before)
+    return float(peak() - before)
 
 
 def write(path: str) -> None:
@@ -75,11 +71,11 @@ def log(path: str) -> float:
 
     learner = rm.MarkovianQLearning(rm.Penalized(rm.ChiSquare(), 1.0))
     learner.run(rm.Trajectory([0, 1], [0, 0], [0.0, 1.0], [1, 0], discount=0.9))
-    before = _peak()
+    before = peak()
     solution = learner.run(rm.read_log(path, discount=0.9))
     if solution.samples != ROWS:
         raise RuntimeError(str(solution.status))
-    return float(_peak() - before)
+    return float(peak() - before)
 
 
 if __name__ == "__main__":

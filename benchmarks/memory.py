@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
 from benchmarks.figure import Figure
+from benchmarks.peak import peak
 
 
 def figures(n_states: int = 1_000_000) -> list[Figure]:
@@ -16,21 +16,17 @@ def figures(n_states: int = 1_000_000) -> list[Figure]:
     return [Figure("1,000,000 x 4 x 5: peak memory / the model's arrays", float(done.stdout), 3.0)]
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def measure(n_states: int) -> float:
     import robustmdp as rm
 
     ambiguity = rm.Penalized(rm.ChiSquare(), 1.0)
     rm.solve(rm.problems.garnet(1_000, 4, 5, 0.95, seed=0), ambiguity, tol=1e-6)
-    before = _peak()
+    before = peak()
     mdp = rm.problems.garnet(n_states, 4, 5, 0.95, seed=0)
     solution = rm.solve(mdp, ambiguity, tol=1e-6)
     if not solution.converged:
         raise RuntimeError(str(solution.status))
-    return (_peak() - before) / mdp.nbytes
+    return (peak() - before) / mdp.nbytes
 
 
 if __name__ == "__main__":

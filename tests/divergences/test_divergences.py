@@ -188,6 +188,14 @@ def test_curvature_at_one_is_the_textbooks(divergence: Any) -> None:
     np.testing.assert_allclose(rest, 0.5 * divergence.curvature_at_one * (t - 1.0) ** 2, rtol=1e-4)
 
 
+@each_divergence
+def test_the_ends_are_limits(divergence: Any) -> None:
+    """They were NaN, with a warning."""
+    assert divergence.f(np.inf) == np.inf
+    assert divergence.conjugate(-np.inf) == -divergence.f(0.0)
+    assert np.isnan(divergence.f(np.nan))
+
+
 @pytest.mark.jit_off
 @each_divergence
 def test_f_takes_arrays_of_any_shape(divergence: Any) -> None:

@@ -77,9 +77,11 @@ class FDivergence(ABC):
 
         kind, k, scale = self.kernel
         ratios = np.asarray(t, dtype=np.float64)
+        endless = np.isposinf(ratios)
+        finite = np.where(endless, 1.0, ratios)
         out = np.empty(ratios.size)
-        generators(kind, k, ratios.ravel(), out)
-        return scale * out.reshape(ratios.shape) + self.slope_at_one * (ratios - 1.0)
+        generators(kind, k, finite.ravel(), out)
+        return np.where(endless, np.inf, scale * out.reshape(ratios.shape) + self.slope_at_one * (finite - 1.0))
 
     def conjugate(self, s: npt.ArrayLike) -> FloatArray:
         """f*(s) = sup over t >= 0 of s t - f(t), infinite beyond the domain."""
@@ -91,6 +93,8 @@ class FDivergence(ABC):
             y = (s - self.slope_at_one) / scale
             if y > self.edge:
                 return math.inf
+            if y == -math.inf:
+                return -float(self.f(0.0))
             return float(scale * conjugate(kind, k, self.edge, False, -y) + self.slope_at_one)
 
         return _elementwise(one, s)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity._exponential import LANE
 from robustmdp.ambiguity._rows import is_closed, remembers_outcomes
-from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
+from robustmdp.ambiguity.records import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import kernels, threads
 from robustmdp.operators.policy import PolicyRows, policy_rows
@@ -100,9 +100,10 @@ class RobustBellman:
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
         if not isinstance(mdp, MDP):
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
-        _check_rewards(mdp.rewards)
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
+        if not isinstance(ambiguity, Nominal):
+            _check_rewards(mdp.rewards)
         self.rows = 0
         """How many row problems have been solved so far."""
         self.threads = threads
