@@ -49,7 +49,7 @@ def _problem(study: Study, names: Names, told: Sequence[tuple[str, str]]) -> tup
         ("states", f"{mdp.n_states:,}"),
         ("actions", f"{mdp.n_actions:,} ({mdp.n_pairs:,} pairs of a state and an action)"),
         ("transitions", f"{mdp.nnz:,}" + (", some end the episode" if mdp.can_end else "")),
-        ("rewards", f"{mdp.rewards.min() + 0.0:g} to {mdp.rewards.max() + 0.0:g}"),
+        ("rewards", " to ".join(f"{reward + 0.0:g}" for reward in mdp.reward_range)),
         ("discount", f"{mdp.discount:g}"),
         ("start", names.start(study.start)),
         ("errors measured in", f"{study.divergence.name} divergence, from the model's chances to the true ones"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class MDP:
         """How many transitions have positive probability."""
         return len(self.indices)
 
-    @property
+    @cached_property
     def can_end(self) -> bool:
         """Does any transition lead to the end?"""
         return bool(self.nnz) and int(self.indices.max()) == self.n_states
@@ -143,10 +144,15 @@ class MDP:
         """The state of each pair, (n_pairs,)."""
         return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
 
-    @property
+    @cached_property
     def longest_row(self) -> int:
         """The largest number of successors of a pair."""
         return int(np.diff(self.indptr).max())
+
+    @cached_property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward."""
+        return float(self.rewards.min()), float(self.rewards.max())
 
     @property
     def nbytes(self) -> int:
@@ -157,7 +163,7 @@ class MDP:
     @property
     def value_range(self) -> tuple[float, float]:
         """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
-        low, high = (float(bound) / (1.0 - self.discount) for bound in (self.rewards.min(), self.rewards.max()))
+        low, high = (bound / (1.0 - self.discount) for bound in self.reward_range)
         return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
 
     def table(self, pair_values: npt.NDArray[Any], fill: float = -np.inf) -> FloatArray:
@@ -261,12 +267,13 @@ class MDP:
         return self.action_names[action] if self.action_names and known else f"action {action}"
 
     def _fields(self) -> _display.Fields:
+        low, high = self.reward_range
         dependence = "state, action and successor" if self.rewards_on_successors else "state and action"
         fields = [
             ("states", f"{self.n_states:,}"),
             ("actions", f"{self.n_actions:,} ({self.n_pairs:,} pairs available)"),
             ("transitions", f"{self.nnz:,}" + (", some end the episode" if self.can_end else "")),
-            ("rewards", f"{self.rewards.min():g} to {self.rewards.max():g}, by {dependence}"),
+            ("rewards", f"{low:g} to {high:g}, by {dependence}"),
             ("discount", f"{self.discount:g}"),
         ]
         if self.state_names:

@@ -68,9 +68,8 @@ def _scratch(longest_row: int) -> tuple[npt.NDArray[np.generic], ...]:
     )
 
 
-def _check_rewards(rewards: FloatArray) -> None:
+def _check_rewards(largest: float) -> None:
     """Worst cases square what values differ by."""
-    largest = max(-float(rewards.min()), float(rewards.max()))
     _checks.must(
         largest <= _LARGEST_REWARD,
         f"rewards must be at most {_LARGEST_REWARD:g} in size, or else their squares are not numbers: got {largest:g}; "
@@ -102,8 +101,10 @@ class RobustBellman:
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
+        low, high = mdp.reward_range
+        self._largest_reward = max(-low, high)
         if not isinstance(ambiguity, Nominal):
-            _check_rewards(mdp.rewards)
+            _check_rewards(self._largest_reward)
         self.rows = 0
         """How many row problems have been solved so far."""
         self.threads = threads
@@ -229,7 +230,7 @@ class RobustBellman:
         mdp = self.mdp
         self._set_outcome(v)
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
-        scale = float(np.abs(self._outcome).max() + np.abs(mdp.rewards).max())
+        scale = float(np.abs(self._outcome).max()) + self._largest_reward
         kernel = self.ambiguity.divergence.specialise(kernels.bracket_pairs)
 
         def task(slot: int, lo: int, hi: int) -> None:

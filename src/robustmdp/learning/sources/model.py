@@ -30,7 +30,7 @@ class ModelSource:
         specialise: Callable[[Any], Any],
         reward_range: tuple[float, float] | None,
     ) -> None:
-        rewards = float(mdp.rewards.min()), float(mdp.rewards.max())
+        rewards = mdp.reward_range
         if reward_range is not None:
             low, high = reward_range
             _checks.must(
