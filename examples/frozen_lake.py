@@ -69,7 +69,7 @@ def table(planned: list[Lake]) -> None:
     print(f"{'':>14}{'suggested':>12}{'worst tenth':>22}{'mean':>20}{'robust':>11}")
     print(f"{'model slip':>14}{'KL radius':>12}{'nominal':>12}{'robust':>10}{'nominal':>10}{'robust':>10}{'wins':>11}")
     for lake in planned:
-        radius = getattr(lake.advice.ambiguity, "level", 0.0)
+        radius = 0.0 if isinstance(lake.advice.ambiguity, rm.Nominal) else lake.advice.ambiguity.level
         numbers = "".join(f"{value:>{width}.3f}" for width, value in zip((12, 10, 10, 10), _pairs(lake), strict=True))
         print(f"{lake.slip:>14.2f}{radius:>12.3f}{numbers}{wins(lake):>8} / {FRESH}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -74,6 +75,16 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.4)
     hint = f"; did you mean {next(n for n in names if n.lower() == close[0])!r}?" if close else ""
     fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}")
+
+
+def file_there(path: Path) -> None:
+    """Refuse a file that is not there, and suggest one whose name is nearly the same."""
+    if path.is_file():
+        return
+    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, beside, n=1)
+    hint = f"; did you mean {str(path.with_name(close[0]))!r}?" if close else ""
+    fail(f"path must exist: there is no file {path}{hint}")
 
 
 def names(kind: str, given: Sequence[Any] | None, count: int) -> tuple[str, ...] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 Fields = Sequence[tuple[str, str]]
+
+_MOST_ROWS = 20  # of a table that is printed
 
 
 def as_text(title: str, fields: Fields) -> str:
@@ -27,3 +30,30 @@ def shortlist(items: Sequence[str], limit: int = 6) -> str:
     """The first few items, and how many more there are."""
     shown = ", ".join(items[:limit])
     return shown if len(items) <= limit else f"{shown}, ... ({len(items)} in all)"
+
+
+def grid_text(title: str, columns: Mapping[str, Any]) -> str:
+    """A title and aligned columns, numbers to the right; of long tables the first and the last rows."""
+    texts = {name: [name, *_cells(column)] for name, column in columns.items()}
+    widths = {name: max(map(len, text)) for name, text in texts.items()}
+    left = {name for name, column in columns.items() if column.dtype.kind not in "fiu"}
+    lines = [
+        "  ".join(f"{cell:{'<' if name in left else '>'}{widths[name]}}" for name, cell in zip(texts, row, strict=True))
+        for row in zip(*texts.values(), strict=True)
+    ]
+    return "\n".join([title, *(f"  {line}".rstrip() for line in lines)])
+
+
+def grid_html(title: str, columns: Mapping[str, Any]) -> str:
+    """The same as a table."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    rows = zip(*(_cells(column) for column in columns.values()), strict=True)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption><tr>{head}</tr>{body}</table>"
+
+
+def _cells(column: Any) -> list[str]:
+    """Six digits, which tell a level from its neighbours; an ellipsis where rows are left out."""
+    half = _MOST_ROWS // 2
+    shown = column if len(column) <= _MOST_ROWS else [*column[:half], None, *column[-half:]]
+    return ["…" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in shown]

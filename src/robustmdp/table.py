@@ -114,15 +114,11 @@ class Table:
     def __hash__(self) -> int:
         return hash(tuple(self.columns))
 
-    def _fields(self) -> _display.Fields:
-        sizes = [("rows", f"{len(self):,}")]
-        return sizes + [(name, _display.shortlist([str(value) for value in self[name][:7]])) for name in self.columns]
-
     def __repr__(self) -> str:
-        return _display.as_text("Table", self._fields())
+        return _display.grid_text(f"{type(self).__name__}, {len(self):,} rows", self.columns)
 
     def _repr_html_(self) -> str:
-        return _display.as_html("Table", self._fields())
+        return _display.grid_html(f"{type(self).__name__}, {len(self):,} rows", self.columns)
 
 
 def _same(one: Column, other: Column) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
-from cli.calls import record, run, transitions, write_log
+from cli.calls import record, refused, run, transitions, write_log
 
 MACHINE = "machine-replacement"
 
@@ -231,7 +231,7 @@ def test_the_curve_as_a_table() -> None:
 
 
 def test_a_curve_on_which_robustness_buys_nothing() -> None:
-    assert "At no level does a robust policy improve" in run("curve", "chain", "--weights", "1,2").stdout
+    assert "At none of these levels does a robust policy improve" in run("curve", "chain", "--weights", "1,2").stdout
 
 
 def test_the_stress_test_as_tables() -> None:
@@ -290,3 +290,36 @@ def test_the_value_of_a_trusted_model_is_no_worst_case() -> None:
 
 def test_zero_has_no_sign() -> None:
     assert "-0.0000" not in run("solve", "chain").stdout
+
+
+def test_the_recommended_policy_is_written(tmp_path: Path) -> None:
+    given = record("suggest", MACHINE, "--initial", 0, "--out", tmp_path / "policy.csv")
+    policy = rm.io.read_policy(tmp_path / "policy.csv", rm.problems.machine_replacement())
+    assert policy.tolist() == given["policy"]
+
+
+def test_a_learned_policy_is_written(tmp_path: Path) -> None:
+    given = record("learn", "chain", "--weight", 1, "--steps", 20, "--out", tmp_path / "policy.json")
+    assert rm.io.read_policy(tmp_path / "policy.json", rm.problems.chain()).tolist() == given["policy"]
+
+
+def test_worlds_within_several_radii() -> None:
+    found = record("stress", MACHINE, "--within", 0.1, "--within", 0.3, "--worlds", 2)["family"]
+    assert len(set(found)) == 4
+    assert sum("0.3" in family for family in set(found)) == 2
+
+
+def test_a_match_begins_where_the_environment_does() -> None:
+    lake = rm.MDP.from_gymnasium("FrozenLake-v1", 0.95)
+    found = record("match", "gym:FrozenLake-v1", "--divergence", "kl", "--weight", 1)["radius"]
+    assert found == rm.matching_radius(lake, rm.Penalized(rm.KL(), 1.0), 0)
+
+
+def test_a_table_with_our_own_names_is_a_model(tmp_path: Path) -> None:
+    """It was taken for a log, and its probabilities for nothing."""
+    path = tmp_path / "model.csv"
+    path.write_text("state,action,next_state,probability,reward\n0,0,0,0.9,1\n0,0,1,0.1,1\n1,0,0,1.0,0\n")
+    given = record("solve", path, "--discount", 0.9)
+    wanted = rm.solve(rm.MDP.from_arrays([[[0.9, 0.1]], [[1.0, 0.0]]], [1.0, 0.0], 0.9), rm.Nominal())
+    assert given["value"] == wanted.value.tolist()
+    refused(run("estimate", path), "must be a log, not a model")

@@ -122,12 +122,14 @@ def test_problems_that_are_no_files(command: str, file: str, sentence: str) -> N
         (("solve", "log.csv"), "log.csv must be a model, not a log: make one of it with robustmdp estimate log.csv"),
         (("match", "log.csv", "--weight", "1"), "must be a model, not a log"),
         (("convert", "log.csv", "x.drn"), "must be a model, not a log"),
-        (("suggest", "chain", "--held-out", "log.csv"), "--held-out must be a model, not a log: got log.csv"),
+        (("suggest", "chain", "--held-out", "log.csv"), "log.csv must be a model, not a log: make one of it with"),
         (("estimate", "model.csv"), "model.csv must be a log, not a model: see robustmdp solve model.csv"),
         (("estimate", "model.parquet"), "must be a log, not a model"),
         (("learn", "--log", "model.csv"), "must be a log, not a model"),
         (("suggest", "log.csv", "--held-out", "model.csv"), "a log is its own evidence"),
         (("suggest", "chain", "--held-out", "nowhere.csv"), "there is no file nowhere.csv"),
+        (("solve", "modle.csv"), "; did you mean 'model.csv'?"),
+        (("solve", "model"), "; did you mean 'model.csv'?"),
         (("solve", "bare.csv"), "discount must be given: bare.csv holds none, as in --discount 0.95"),
         (("suggest", "river-swim", "--held-out", "model.csv"), "6 states and 2 actions: model.csv has 10 and 2"),
         (
@@ -241,3 +243,9 @@ def test_a_folder_named_as_a_world_does_not_hide_it(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     Path("chain").mkdir()
     assert run("solve", "chain", "--rows", 1).exit_code == 0
+
+
+def test_a_divergence_without_a_level() -> None:
+    """It was left out without a word, and the model was taken as true."""
+    sentence = "--divergence must come with --weight or --radius: without them the model is taken as true"
+    refused(run("solve", "chain", "--divergence", "kl"), sentence)

@@ -382,3 +382,34 @@ def test_a_long_word_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "model.drn").write_text(f"@type: MDP\n@nr_states\n1\n@model\nstate 0\naction 0\n0 : {digits}\n")
     with pytest.raises(ValueError, match=r"^probability must be a number: got '9{79}... at line 7 of model.drn$"):
         read(tmp_path / "model.drn", 0.9)
+
+
+def test_rewards_beside_a_file_that_was_changed(tmp_path: Path) -> None:
+    """The notes' rewards replaced those of the file without a word."""
+    rewards = np.array([[[1.0, 3.0]], [[0.0, 0.0]]])
+    mdp = rm.MDP.from_arrays(np.full((2, 1, 2), 0.5), rewards, 0.9)
+    path = write(mdp, tmp_path / "model.drn")
+    assert read(path) == mdp
+    text = path.read_text()
+    assert "[2.0]" in text
+    path.write_text(text.replace("[2.0]", "[100.0]"))
+    with pytest.raises(
+        ValueError, match=r"^the rewards in model.drn.meta.json must have the means that model.drn has: 2"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ("foo\n", """labels must be declared as in 0="init": got 'foo' at line 1 of chain.lab"""),
+        ('0="init"\n0 0\n', "a line must be a state, a colon and labels: got '0' at line 2 of chain.lab"),
+        ('0="init"\n0: 1\n', "a label must be one that is declared: got '1' at line 2 of chain.lab"),
+    ],
+)
+def test_malformed_labels_are_refused(tmp_path: Path, labels: str, sentence: str) -> None:
+    path = write(rm.problems.chain(), tmp_path / "chain.tra")
+    assert read(path) == rm.problems.chain()
+    path.with_suffix(".lab").write_text(labels)
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        read(path)

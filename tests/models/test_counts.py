@@ -362,3 +362,18 @@ LOG = rm.Trajectory([0, 1], [0, 1], [0.0, 1.0], [1, 0])
 def test_what_cannot_be(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_names_come_from_whoever_has_them() -> None:
+    rows = ([0, 1], [0, 0], [1.0, 0.0], [1, 0])
+    named = rm.MDP.from_arrays(
+        np.full((2, 1, 2), 0.5), [1.0, 0.0], 0.9, state_names=["up", "down"], action_names=["wait"]
+    )
+    found = rm.estimate(rm.Trajectory(*rows), 0.9, known=named).model
+    assert (found.state_names, found.action_names) == (("up", "down"), ("wait",))
+
+
+def test_a_replayed_log_is_no_new_data() -> None:
+    log = rm.Trajectory([0, 1], [0, 0], [1.0, 0.0], [1, 0])
+    with pytest.raises(ValueError, match=r"^a log must be counted as it is"):
+        rm.models.Counts.of(log.replay(50))

@@ -260,3 +260,29 @@ def test_large_worlds_give_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_cannot_be(given: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         rm.robustness_curve(WORLDS["machine"], **{"divergence": rm.KL(), **given})
+
+
+def test_levels_know_of_the_end() -> None:
+    """One state that may end: its value differs from the end's 0, and levels were those of a world without spread."""
+    rows = ([0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0], [0.9, 0.1, 0.7, 0.3], [1.0, 1.0, 1.0, 1.0])
+    mdp = rm.MDP.from_rows(*rows, 0.9, terminated=[False, True, False, True])
+    value = float(rm.solve(mdp, rm.Nominal()).value[0])
+    assert curve.levels_for(mdp, rm.KL()).max() == pytest.approx(100 * 0.9 * value / 0.5, rel=1e-3)
+
+
+def test_both_worst_cases_are_within_the_bound() -> None:
+    mdp = rm.problems.machine_replacement()
+    curve = rm.robustness_curve(mdp, rm.KL(), [1.0, 3.0], initial=0)
+    trusting = rm.solve(mdp, rm.Nominal(), tol=1e-10).policy
+    for level, found, bound in zip(curve["weight"], curve["trusting"], curve["error_bound"], strict=True):
+        exact = rm.evaluate(mdp, trusting, rm.Penalized(rm.KL(), level), tol=1e-12).value[0]
+        assert abs(found - exact) <= bound
+
+
+def test_the_nominal_column_is_the_value_of_the_robust_policy() -> None:
+    mdp, levels = rm.problems.machine_replacement(), np.array([10.0, 1.0, 0.3])
+    curve = rm.robustness_curve(mdp, rm.KL(), levels, initial=0)
+    for level, found in zip(curve["weight"], curve["nominal"], strict=True):
+        policy = rm.solve(mdp, rm.Penalized(rm.KL(), level), tol=1e-9).policy
+        assert found == pytest.approx(rm.evaluate(mdp, policy, rm.Nominal(), tol=1e-10).value[0], rel=1e-5)
+    assert len(np.unique(curve["nominal"].round(3))) > 1

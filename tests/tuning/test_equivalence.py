@@ -140,3 +140,10 @@ def test_one_number_only(match: Any, form: Any, name: str) -> None:
 def test_starts_that_cannot_be(initial: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rm.matching_radius(rm.problems.chain(), rm.Penalized(rm.KL(), 1.0), initial)
+
+
+def test_nothing_matches_without_a_future() -> None:
+    """The edge of the search, 1e299, was returned as a match."""
+    mdp = rm.problems.machine_replacement(discount=0.0)
+    with pytest.raises(ValueError, match=r"^discount must be above 0 for levels to match"):
+        rm.matching_weight(mdp, rm.Constrained(rm.KL(), 0.1), 0)

@@ -301,3 +301,31 @@ def test_ctrl_c_stops_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_a_start_worth_little_beside_another_state() -> None:
+    """Values were exact relative to the largest one: the start's 1 became 0.97 beside one of 100,000."""
+    stay = np.eye(3)[:, None, :]
+    mdp = rm.MDP.from_arrays(stay, [0.1, 0.0, -1e4], 0.9)
+    table = rm.stress(mdp, {"only": np.zeros(3, int)}, [mdp], initial=0)
+    assert table["mean"][0] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("count", "tenth"), [(4, 1), (15, 2), (25, 3), (34, 3), (35, 4)])
+def test_a_half_is_rounded_up(count: int, tenth: int) -> None:
+    assert worst_tenth(np.arange(float(count))) == np.arange(tenth).mean()
+
+
+def test_combinations_alternate_in_every_parameter() -> None:
+    """All slippery lakes chose and all others judged: positions of one parity had one value."""
+    lakes = rm.worlds.environments("FrozenLake-v1", 0.9, success_rate=[0.3, 0.6, 0.9], is_slippery=[True, False])
+    assert lakes.labels is not None
+    for half in (lakes.labels[::2], lakes.labels[1::2]):
+        assert len({label.split(", ")[1] for label in half}) == 2
+        assert len({label.split(", ")[0] for label in half}) == 3
+
+
+def test_worlds_must_have_the_actions() -> None:
+    fewer = rm.MDP.from_arrays(np.full((10, 1, 10), 0.1), np.zeros(10), 0.9)
+    with pytest.raises(ValueError, match=r"^a world must have the model's 3 actions: .* has 1$"):
+        rm.stress(MACHINE, {"keep": KEEP}, [fewer])

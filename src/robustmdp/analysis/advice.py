@@ -13,6 +13,7 @@ from robustmdp.divergences import FDivergence
 from robustmdp.report import DataTable, Listing, Paragraph
 from robustmdp.report.blocks import Block
 from robustmdp.table import Table
+from robustmdp.tuning.worlds import RANDOM
 
 _CERTAIN = (
     "Trust the model. It leaves nothing to chance, and nature bends chances, it does not invent outcomes: so no "
@@ -21,6 +22,10 @@ _CERTAIN = (
 _ROBUST_ALREADY = (
     "Trust the model. At every level that was tried, the policy that trusts it has the best worst case as well. "
     "This is a statement about the model: how far the truth is from it, only data can say."
+)
+_DEAR = (
+    "Trust the model. Robust policies do better in the worst case, but each costs more than 5 % if the model is right. "
+    "How far the truth is from the model, only data can say: bring a log or held-out models."
 )
 _BEST_IN_WORLDS = (
     "Trust the model. In the worlds that were tried, no robust policy did better where it goes worst without losing "
@@ -38,7 +43,9 @@ def lead(study: Study) -> str:
     """The answer in a few sentences."""
     advice, notes = study.suggestion, study.suggestion.candidates.notes
     if isinstance(advice.ambiguity, Nominal):
-        return _CERTAIN if study.certain else _BEST_IN_WORLDS if "pays" in notes else _ROBUST_ALREADY
+        if study.certain or "pays" in notes:
+            return _CERTAIN if study.certain else _BEST_IN_WORLDS
+        return _DEAR if study.sweep.curve.notes["knee"] >= 0 else _ROBUST_ALREADY
     recommended = f"Recommended: {level_in_words(advice.ambiguity)}."
     if "pays" not in notes:
         bought, paid = study.sweep.bargain
@@ -48,10 +55,16 @@ def lead(study: Study) -> str:
         )
     chosen = int(np.flatnonzero(advice.candidates["chosen"])[0])
     tails = advice.candidates["judged_worst_tenth"]
-    verdict = "did better than trusting the model" if advice.pays else "did not pay"
+    verdict = "did better than" if tails[chosen] > tails[0] else "did no better than"
     numbers = f"{short(tails[chosen])} against {short(tails[0])}"
     worlds = "In worlds that had no part in the choice"
-    return f"{recommended} {worlds}, it {verdict}: over the worst tenth of them, {numbers}."
+    means = advice.candidates["judged_mean"]
+    dear = means[0] - means[chosen] > notes["loss"] * abs(means[0])
+    but = f" But on average it costs more than is bearable: {short(means[chosen])} against {short(means[0])}."
+    return (
+        f"{recommended} {worlds}, it {verdict} trusting the model: over the worst tenth of them, {numbers}."
+        f"{but if dear else ''}"
+    )
 
 
 def level_in_words(ambiguity: Ambiguity) -> str:
@@ -73,8 +86,24 @@ def recommendation(study: Study) -> tuple[Block, ...]:
     facts = Listing((("level", level_in_words(advice.ambiguity)), *_matches(study)))
     reasons = tuple(Paragraph(reason) for reason in advice.reasons)
     if "pays" not in advice.candidates.notes:
-        return (facts, *_meaning(study), *reasons)
+        return (facts, *_meaning(study), *reasons, *_doubts(study))
     return (facts, *_meaning(study), Paragraph(_TENTH), *reasons, _tried(advice.candidates))
+
+
+def _doubts(study: Study) -> tuple[Block, ...]:
+    """A knee is found without worlds: say so where random ones speak against it."""
+    random = next(name for name in study.stress["family"].tolist() if name.startswith(RANDOM))
+    rows = study.stress.where(family=random)
+    tails = dict(zip(rows["policy"].tolist(), rows["worst_tenth"].tolist(), strict=True))
+    if tails.get("recommended", math.inf) >= tails["trusting the model"]:
+        return ()
+    numbers = f"{short(tails['recommended'])} against {short(tails['trusting the model'])}"
+    return (
+        Paragraph(
+            f"Worlds that differ at random speak against it: over the worst tenth of them, it earns {numbers} for "
+            "trusting the model. It pays only where errors conspire against the policy, as the worst case does."
+        ),
+    )
 
 
 def _matches(study: Study) -> list[tuple[str, str]]:

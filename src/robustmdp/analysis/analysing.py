@@ -15,7 +15,7 @@ from robustmdp.analysis.layout import Layout
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.page import sections_of
 from robustmdp.analysis.study import Progress, Study, study
-from robustmdp.divergences import KL, FDivergence
+from robustmdp.divergences import KL, Divergence, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.report import write_page
 from robustmdp.tuning.worlds import Models
@@ -27,7 +27,7 @@ advice = rm.suggest(mdp, {divergence}{evidence}{initial})
 print(advice)
 
 curve = rm.robustness_curve(mdp, {divergence}{initial})
-solution = rm.solve(mdp, advice.ambiguity)
+solution = advice.solution  # as rm.solve(mdp, advice.ambiguity) finds it, up to ties
 print(solution)
 
 policies = {{"trusting the model": rm.Nominal(), "recommended": solution}}
@@ -80,7 +80,7 @@ def analyse(
     layout: Layout | None = None,
     title: str = "How robust should the decision be?",
     told: Sequence[tuple[str, str]] = (),
-    source: str = "mdp = ...  # your model",
+    source: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
@@ -94,7 +94,8 @@ def analyse(
     policies : more policies for the stress test, such as the one in use
     layout : where states lie, if they are places of a grid
     title, told : the page's title, and what else it should say of the problem
-    source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with
+    source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with; by default
+        it says that these are yours
     progress : called with (part, share done)
 
     >>> from robustmdp import problems
@@ -117,7 +118,9 @@ def analyse(
         threads=threads,
         progress=progress or (lambda part, share: None),
     )
-    code = _program(source, found, counts is not None, held_out, confidence, initial)
+    yours = ["mdp", *(["counts"] if counts is not None else []), *(["held_out"] if held_out is not None else [])]
+    made = source or f"{', '.join(yours)} = ...  # yours"
+    code = _program(made, found, counts is not None, held_out, confidence, initial)
     return Analysis(title, found, Names(mdp, layout), tuple(told), code)
 
 
@@ -130,11 +133,15 @@ def _program(
     initial: npt.ArrayLike | None,
 ) -> str:
     """The main steps as a program; imports of the source go to the top."""
-    lines, divergence = source.splitlines(), f"rm.{study.divergence!r}"
+    own = isinstance(study.divergence, Divergence)
+    lines, divergence = source.splitlines(), "divergence" if own else f"rm.{study.divergence!r}"
+    lines += ["divergence = ...  # yours"] if own else []
     imports = sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))})
     evidence = f", counts=counts, confidence={confidence!r}" if counted else ""
     evidence += ", held_out=held_out" if held_out is not None else ""
     place = np.asarray(initial)
+    if place.ndim and not any(line.startswith("initial = ") for line in lines):
+        lines.append("initial = ...  # yours")
     first = "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}"
     radius = "advice.radii" if isinstance(study.radius, np.ndarray) else repr(study.radius)
     worlds = [

@@ -62,7 +62,8 @@ def _introduction(study: Study, sweep: Sweep) -> str:
 def _explorer(study: Study, sweep: Sweep, names: Names, watched: Sequence[int]) -> Slider:
     """A frame per level, as they stand on the axis; the pairs that nature pulls most are shown in all of them."""
     order = sorted(range(len(sweep.points)), key=lambda place: sweep.points[place].level)
-    bars = f"The bars show where nature takes most at the {_which(study)}. {_VALUE}" if watched else ""
+    where = f"The bars belong to the states from which nature takes most at the {_which(study)}."
+    bars = f"{where} {_VALUE}" if watched else ""
     frames = _Frames(study, sweep, names, watched)
     return Slider(
         f"levels-{sweep.form}",
@@ -133,7 +134,7 @@ def _reading(study: Study, sweep: Sweep) -> str:
     if study.certain:
         return "The model leaves nothing to chance, so there is nothing that nature could bend."
     if sweep.curve.notes["knee"] < 0:
-        return "At no level does a robust policy improve the worst case: the trusting policy is robust already."
+        return "At none of these levels does a robust policy improve the worst case."
     curve, (bought, paid) = sweep.curve, sweep.bargain
     most = float((curve["worst"] - curve["trusting"]).max())
     if most < _SMALL * abs(curve.notes["best"]):
@@ -179,5 +180,5 @@ class _Frames:
         if not trusts(study.suggestion.ambiguity) and (self.sweep is not study.sweep or place != self.sweep.place):
             count = int(self.differing[place])
             differs = f"differs in {count:,} {'state' if count == 1 else 'states'}"
-            facts.append(("recommended policy", differs if count else "as good in every state"))
+            facts.append(("recommended policy", differs if count else "decides the same, up to ties"))
         return Listing(tuple(facts))

@@ -115,15 +115,15 @@ def _decisions(study: Study, names: Names) -> tuple[Block, ...]:
     count = f"{len(states):,} of {study.mdp.n_states:,} states" if len(states) > 1 else "1 state"
     more = "" if len(order) == len(states) else f", the {len(order)} with most to gain"
     why = Paragraph(
-        f"Where the {which} does something else than the one that trusts the model. A decision changes where nature "
-        "can hurt the trusting action more than another. “25 % from A to B” means that nature moves a chance of "
-        "25 %, most of it away from A, most of it to B."
+        f"Where the {which} does something certainly better than the one that trusts the model. A decision changes "
+        "where nature can hurt the trusting action more than another. “25 % from A to B” means that nature moves a "
+        "chance of 25 %, most of it away from A, most of it to B."
     )
     bars = Paragraph("The trusting actions that nature bends most: the model's chances, and nature's.")
     pictures = sorted(given_up, key=lambda row: -row.moved)[:_PICTURED]
     return (
         why,
-        DataTable(header, body, f"Another action in {count}{more}"),
+        DataTable(header, body, f"A better action in {count}{more}"),
         bars,
         *(Distribution(names.pair(row), names.outcomes(row)) for row in pictures),
     )
@@ -142,8 +142,8 @@ def _certain(study: Study) -> Listing:
             ("proved", f"{when}, the recommended policy earns between {interval(worst, best)} from the start"),
             ("proved", f"the best possible, if the model is right, is {short(possible)}, within "
              f"{study.trusting.error_bound:.1g}"),
-            ("proved", f"every worst case on a curve is known to within {error:.1g}, from every state"),
-            ("computed", "each value in the stress test is exact to 1e-06 of its size"),
+            ("proved", f"every worst case on a curve is known to within {error:.1g}"),
+            ("computed", "each value in the stress test is exact to 1e-10 of the largest value in its world"),
             ("not proved", f"the worlds of the stress test are samples; {unknown}, no calculation can say"),
             ("how the solve ended", str(solution.status)),
         )

@@ -20,6 +20,7 @@ from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import Point, certainly_worse
 from robustmdp.tuning.start import distribution
+from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
 Progress = Callable[[str, float], None]
@@ -59,7 +60,7 @@ class Study:
     def robust(self) -> Solution:
         """The recommended solution or, where trusting the model is recommended, that of the curve's knee."""
         trusted = trusts(self.suggestion.ambiguity)
-        return self._at_knee.robust.solution(self.mdp) if trusted else self.suggestion.solution
+        return whole(self._at_knee.robust.solution(self.mdp)) if trusted else self.suggestion.solution
 
     @property
     def doubt(self) -> Ambiguity:
@@ -114,9 +115,7 @@ def study(
 ) -> Study:
     """Everything, in the order of a report; `progress` hears of each part as (name, share done)."""
     progress("solving the model", 0.0)
-    trusting = solve(mdp, Nominal(), tol=1e-6, threads=threads)
-    if trusting.status.code == "interrupted":
-        raise KeyboardInterrupt
+    trusting = whole(solve(mdp, Nominal(), tol=1e-6, threads=threads))
     start = distribution(mdp, initial)
     advice = suggest(
         mdp,
@@ -173,6 +172,8 @@ def _matching(
 ) -> tuple[float | FloatArray, dict[str, float]]:
     """The radius that stands for the recommendation, and the weight and radius that say the same (Theorem 3.1)."""
     ambiguity = advice.ambiguity
+    if mdp.discount == 0.0:
+        return ambiguity.level if isinstance(ambiguity, Constrained) else _USUAL_RADIUS, {}
     if isinstance(ambiguity, Penalized):
         radius = matching_radius(mdp, ambiguity, start, threads=threads)
         usual = radius if 0.0 < radius < np.inf else _USUAL_RADIUS

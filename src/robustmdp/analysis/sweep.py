@@ -80,7 +80,7 @@ def sweep(
     progress: Callable[[float], None],
 ) -> Sweep:
     """Solve at levels that span the problem; the one asked for, if among them, takes the place of its neighbour."""
-    levels, place = levels_for(mdp, divergence, count=_LEVELS, form=form), None
+    levels, place = levels_for(mdp, divergence, count=_LEVELS, form=form, threads=threads), None
     if asked is not None and levels.min() <= asked <= levels.max():
         place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
         levels[place] = asked

@@ -28,7 +28,18 @@ def stress_test(study: Study) -> tuple[Block, ...]:
         "they show what can happen, and prove nothing about others."
     )
     several = (_worlds_table(table, family) for family in families if family not in single)
-    return (intro, *several, *(_answers(table, single) if single else ()))
+    return (intro, *_whole_radii(study), *several, *(_answers(table, single) if single else ()))
+
+
+def _whole_radii(study: Study) -> tuple[Block, ...]:
+    """Around counts, the worlds go further than the recommended level does."""
+    candidates = study.suggestion.candidates
+    if candidates.notes.get("unit") != "share":
+        return ()
+    share = float(candidates["share"][candidates["chosen"]][0])
+    rest = "trusts the model" if share == 0.0 else f"uses {share:.3g} of them"
+    whole = "Random and worst-case worlds go as far as the whole radii that the counts give"
+    return (Paragraph(f"{whole}; the recommended level {rest}."),) if share < 1.0 else ()
 
 
 def _worlds_table(table: Table, family: str) -> DataTable:

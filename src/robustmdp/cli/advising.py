@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,8 +35,8 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
 
     \b
     Examples:
-      robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21
-      robustmdp analyse visits.csv --discount 0.95 --confidence 0.9 --out visits.html
+      robustmdp analyse gym:FrozenLake-v1 --vary success_rate=0.4..0.9:21
+      robustmdp analyse visits.csv --discount 0.95 --out visits.html
     """
     from robustmdp.analysis import analyse as studied
     from robustmdp.cli import show
@@ -89,9 +90,9 @@ def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> N
     for sentence in (f"Recommended: {level_in_words(advice.ambiguity)}.", *advice.reasons):
         show.say(sentence)
     if source.counts is None:
-        level = f" --divergence {divergence} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
+        level = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
         how = "" if isinstance(advice.ambiguity, Nominal) else level
-        show.say(f"try      robustmdp solve {problem} --discount {source.mdp.discount:g}{how}", whole=True)
+        show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
 
 
 def _advice_record(advice: Any) -> dict[str, Any]:
@@ -121,6 +122,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @click.option("--loss", type=float, default=0.05, show_default=True, help="Average loss that is bearable.")
 @given.seed_option
 @given.threads_option
+@click.option("--out", type=click.Path(), help="Write the recommended policy and its values: .csv, .parquet or .json.")
 @given.output_options
 def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Recommend a level for PROBLEM, with the reasons.
@@ -130,15 +132,18 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
 
     \b
     Examples:
-      robustmdp suggest visits.csv --discount 0.95 --confidence 0.9
-      robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8,0.9
+      robustmdp suggest visits.csv --discount 0.95 --out policy.csv
+      robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8
     """
+    from robustmdp import io
     from robustmdp import suggest as suggested
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
     from robustmdp.cli.sources import source_of
+    from robustmdp.cli.words import check_out
     from robustmdp.divergences import divergence_named
 
+    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     divergence = divergence_named(options["divergence"])
     source = source_of(problem, options)
     with Bar(quiet) as bar:
@@ -154,6 +159,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
             threads=options["threads"],
             progress=bar.count("Trying levels"),
         )
+    if options["out"] is not None:
+        io.write(advice.solution, options["out"])
     if as_json:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return

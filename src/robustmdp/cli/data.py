@@ -84,6 +84,9 @@ def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidenc
         first = ", ".join(f"({state}, {action})" for state, action in unseen[:_MOST_UNSEEN].tolist())
         more = f" and {len(unseen) - _MOST_UNSEEN:,} more" if len(unseen) > _MOST_UNSEEN else ""
         show.say(f"never seen: {first}{more}")
+    certain = int((np.diff(counts.indptr) == 1).sum())
+    if certain:
+        show.say(f"{certain:,} pairs were seen with one outcome alone: radius 0, nothing else is thought possible")
     seen = np.asarray(radii)[np.isfinite(radii)]
     low, middle, high = np.quantile(seen, (0.0, 0.5, 1.0)) if seen.size else (math.nan,) * 3
     show.say(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
-from robustmdp.cli.words import is_log
+from robustmdp.cli.words import refuse_log
 
 if TYPE_CHECKING:
     from robustmdp.cli.sources import Source
@@ -45,7 +45,7 @@ def _add_files(source: Source, files: tuple[str, ...]) -> None:
 
     models, labels, code, discount = [], [], [], source.mdp.discount
     for file in files:
-        _checks.must(not is_log(file), f"--held-out must be a model, not a log: got {file}")
+        refuse_log(file)
         several = Path(file).suffix.lower() in (".csv", ".parquet", ".pq")
         found = io.read_outcomes(file, discount) if several else [io.read(file, discount)]
         code.append(f"*rm.read_outcomes({file!r}, {discount!r})" if several else f"rm.read({file!r}, {discount!r})")

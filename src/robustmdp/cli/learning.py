@@ -30,6 +30,7 @@ from robustmdp.cli.progress import Bar
 @click.option("--checkpoint", type=click.Path(), help="Save the run to this file on the way.")
 @click.option("--resume", type=click.Path(), help="Go on with the run in this file.")
 @given.rows_option
+@click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
 @given.output_options
 @click.pass_context
 def learn(
@@ -43,14 +44,20 @@ def learn(
     \b
     Examples:
       robustmdp learn chain --weight 1 --samples 2000000
-      robustmdp learn gym:FrozenLake-v1 --algorithm markovian --weight 0.5 --steps 1000000
-      robustmdp learn --log visits.parquet --divergence kl --weight 2 --discount 0.95
+      robustmdp learn gym:FrozenLake-v1 --algorithm markovian --steps 1000000
+      robustmdp learn --log visits.parquet --weight 2 --out policy.csv
     """
+    from robustmdp import io
     from robustmdp.cli import learners
+    from robustmdp.cli.words import check_out
 
+    out = options.pop("out")
+    check_out(out, ".csv", ".parquet", ".pq", ".json")
     written = {name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     with Bar(quiet) as bar:
         found = learners.learned(problem, written, learners.Meter(bar), **options)
+    if out is not None and found.solution.status.code != "interrupted":
+        io.write(found.solution, out)
     if as_json:
         learners.print_json(found)
     else:

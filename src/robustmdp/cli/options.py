@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-CONVERGED, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 3, 130
+CONVERGED, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
 ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
 DIVERGENCES = ("chi2", "kl", "tv", "burg", "hellinger", "js", "cr:K")
@@ -88,3 +88,10 @@ def level_options(command: Command) -> Command:
     for option in (radius_option, weight_option, divergence_option("chi2")):
         command = option(command)
     return command
+
+
+def was_typed(option: str) -> bool:
+    """Was an option given, or is it at its default?"""
+    from click.core import ParameterSource
+
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

@@ -37,14 +37,19 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
       robustmdp solve gym:FrozenLake-v1 --divergence kl --radius 0.1
       robustmdp solve model.parquet --weight 1 --out policy.csv
     """
-    from robustmdp import evaluate, io
+    from robustmdp import _checks, evaluate, io
     from robustmdp import solve as solved
+    from robustmdp.ambiguity import Nominal
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
     from robustmdp.cli.words import check_out, parse_ambiguity, parse_problem, parse_solver
 
     check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     ambiguity = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
+    _checks.must(
+        not isinstance(ambiguity, Nominal) or not given.was_typed("divergence"),
+        "--divergence must come with --weight or --radius: without them the model is taken as true",
+    )
     solver = parse_solver(options["solver"], _SOLVERS)
     mdp = parse_problem(problem, options["discount"])
     policy = None if options["policy"] is None else io.read_policy(options["policy"], mdp)
@@ -82,7 +87,7 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """The radius that says the same as a weight, or the weight that says the same as a radius.
 
     Same means: an equal value from the first state (Theorem 3.1 of the paper), which is why the answer depends on
-    --initial. 0 and inf are possible answers.
+    --initial. 0 and inf are possible answers; JSON has null for inf.
 
     \b
     Examples:
@@ -92,21 +97,24 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp import _checks, matching_radius, matching_weight
     from robustmdp.ambiguity import Nominal, Penalized
     from robustmdp.cli import show
-    from robustmdp.cli.words import parse_ambiguity, parse_initial, parse_problem
+    from robustmdp.cli.sources import parse_source
+    from robustmdp.cli.words import parse_ambiguity, refuse_log
     from robustmdp.tuning.start import distribution
 
     del quiet
     ambiguity: Any = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
     _checks.must(not isinstance(ambiguity, Nominal), "give --weight to get its radius, or --radius to get its weight")
-    mdp = parse_problem(problem, options["discount"])
-    start = distribution(mdp, parse_initial(mdp, options["initial"]))
+    refuse_log(problem)
+    source = parse_source(problem, discount=options["discount"], initial=options["initial"])
+    mdp, start = source.mdp, distribution(source.mdp, source.initial)
     to_radius = isinstance(ambiguity, Penalized)
     found = (matching_radius if to_radius else matching_weight)(mdp, ambiguity, start, threads=options["threads"])
     wanted = "radius" if to_radius else "weight"
     if as_json:
         show.print_json({"problem": problem, "ambiguity": repr(ambiguity), wanted: found})
     else:
-        start_name = "all states alike" if options["initial"] is None else f"state {options['initial']}"
+        anywhere = "all states alike" if source.initial is None else "where it begins"
+        start_name = anywhere if options["initial"] is None else f"state {options['initial']}"
         show.say(
             f"{ambiguity.level_name} {ambiguity.level:g} matches {wanted} {found:.10g} in {ambiguity.divergence.name} "
             f"divergence, from {start_name}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from robustmdp import _checks
 from robustmdp.cli.held_out import add_held_out
 from robustmdp.cli.words import USUAL_DISCOUNT, is_file, is_log, parse_columns, parse_initial, parse_problem
@@ -108,12 +110,22 @@ def _log(word: str, discount: float, column: tuple[str, ...]) -> Source:
     told = [
         ("from", f"{word}: {counts.count.sum():,.0f} transitions, {len(counts.count):,} different"),
         ("never seen", f"{len(found.unseen):,} of {counts.n_states * counts.n_actions:,} pairs of state and action"),
+        *_without_chance(counts),
         *_never_left(counts),
         ("model", "(n_i + 1/2)/(n + k/2): successor i was seen n_i times out of n, one of k that were seen"),
     ]
     given = "" if columns is None else f", columns={columns!r}"
     code = [f"mdp, counts, unseen = rm.estimate(rm.read_log({word!r}{given}), {discount!r})"]
     return Source(_title(word), found.model, code, counts=counts, told=told)
+
+
+def _without_chance(counts: Counts) -> list[tuple[str, str]]:
+    """Pairs that nature cannot bend."""
+    count = int((np.diff(counts.indptr) == 1).sum())
+    if not count:
+        return []
+    trusted = "nothing else is thought possible there, however few the visits"
+    return [("one outcome only", f"{count:,} of {len(counts.state):,} pairs that were seen: {trusted}")]
 
 
 def _never_left(counts: Counts) -> list[tuple[str, str]]:

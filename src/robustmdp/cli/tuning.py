@@ -85,10 +85,12 @@ def _say_knee(table: Any) -> None:
 
     at, level = table.notes["knee"], next(iter(table.columns))
     if at < 0:
-        show.say("At no level does a robust policy improve the worst case.")
+        show.say("At none of these levels does a robust policy improve the worst case.")
     else:
         bought, paid = table["worst"][at] - table["trusting"][at], table.notes["best"] - table["nominal"][at]
-        show.say(f"Knee: {level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}.")
+        solved = " of the levels that were solved" if table.notes["interrupted"] else ""
+        what = f"{level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}"
+        show.say(f"Knee{solved}: {what}.")
 
 
 @click.command(short_help="Try policies in worlds that are not the model.")
@@ -97,7 +99,14 @@ def _say_knee(table: Any) -> None:
 @click.option("--weight", type=float, multiple=True, help="Try the policy robust at this weight; may be repeated.")
 @click.option("--radius", type=float, multiple=True, help="Try the policy robust at this radius; may be repeated.")
 @click.option("--policy", type=click.Path(), multiple=True, help="Try the policy in this file; may be repeated.")
-@click.option("--within", type=float, default=0.1, show_default=True, help="Radius of random and worst-case worlds.")
+@click.option(
+    "--within",
+    type=float,
+    multiple=True,
+    default=(0.1,),
+    show_default=True,
+    help="Radius of random and worst-case worlds; may be repeated.",
+)
 @click.option("--worlds", type=int, default=100, show_default=True, help="How many random worlds.")
 @given.held_out_option
 @given.vary_option
@@ -118,7 +127,7 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     \b
     Examples:
       robustmdp stress machine-replacement --radius 0.1 --radius 0.3 --within 0.2
-      robustmdp stress gym:FrozenLake-v1 --radius 0.2 --vary success_rate=0.4..0.9:11
+      robustmdp stress gym:FrozenLake-v1 --radius 0.2 --vary success_rate=0.5,0.9
     """
     from robustmdp import stress as stressed
     from robustmdp.cli import show
@@ -167,10 +176,15 @@ def _policies(source: Source, divergence: Any, options: dict[str, Any]) -> dict[
 
     return {
         "trusting": Nominal(),
-        **{f"weight {weight:g}": Penalized(divergence, weight) for weight in options["weight"]},
-        **{f"radius {radius:g}": Constrained(divergence, radius) for radius in options["radius"]},
+        **{f"weight {_told(weight)}": Penalized(divergence, weight) for weight in options["weight"]},
+        **{f"radius {_told(radius)}": Constrained(divergence, radius) for radius in options["radius"]},
         **source.policies(options["policy"]),
     }
+
+
+def _told(level: float) -> str:
+    """Short, but never so short that another level reads the same."""
+    return f"{level:g}" if float(f"{level:g}") == level else repr(level)
 
 
 def _worlds(source: Source, divergence: Any, options: dict[str, Any]) -> list[Any]:
@@ -180,5 +194,7 @@ def _worlds(source: Source, divergence: Any, options: dict[str, Any]) -> list[An
     found: list[Any] = [source.held_out] if source.held_out is not None else []
     if source.counts is not None:
         found.append(Plausible(source.counts, options["worlds"], options["seed"]))
-    random = RandomKernels(divergence, options["within"], options["worlds"], options["seed"])
-    return [*found, random, Adversary(Constrained(divergence, options["within"]))]
+    for radius in dict.fromkeys(options["within"]):
+        found.append(RandomKernels(divergence, radius, options["worlds"], options["seed"]))
+        found.append(Adversary(Constrained(divergence, radius)))
+    return found

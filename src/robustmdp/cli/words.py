@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import glob
+import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +22,8 @@ USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 _READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
 _MOST_NAMES = 20  # that an error lists
 _LONGEST_LINE = 1 << 16
-_MODEL_COLUMN = "idstatefrom"
+_MOST_BLANK = 100  # lines above a table
+_MODEL_COLUMNS = frozenset({"idstatefrom", "probability"})
 _LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
 
 
@@ -45,10 +48,7 @@ def parse_problem(word: str, discount: float | None) -> MDP:
         _checks.must(bool(detail), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
         return MDP.from_gymnasium(detail, USUAL_DISCOUNT if discount is None else discount)
     if is_file(word):
-        _checks.must(
-            not is_log(word),
-            f"{word} must be a model, not a log: make one of it with robustmdp estimate {word} --out model.csv",
-        )
+        refuse_log(word)
         return io.read(word, discount)
     plain: dict[str, Callable[..., MDP]] = {
         "chain": problems.chain,
@@ -66,35 +66,47 @@ def parse_problem(word: str, discount: float | None) -> MDP:
     if name == "grid":
         (size,) = _sizes(word, detail, "grid:50", 1)
         return problems.grid_world(size, **options)
-    _checks.nearest("problem", word, PROBLEMS)
+    _checks.nearest("problem", word, [*PROBLEMS, *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))])
 
 
 def is_file(word: str) -> bool:
     """Does the word look like a file, there or not: with a path, or an extension? Ready-made worlds come first."""
     known = word.partition(":")[0] in _READY
-    return not known and (Path(word).exists() or "/" in word or Path(word).suffix[1:].isalpha())
+    there = Path(word).exists() or Path(f"{word}.tra").exists()  # PRISM's files have a stem in common
+    return not known and (there or "/" in word or Path(word).suffix[1:].isalpha())
 
 
 def is_log(word: str) -> bool:
     """A log of transitions by its columns: those of a log, and none that only a model has."""
-    names = {name.strip(' "\r\n').lower() for name in _columns(Path(word))}
-    return bool(names & _LOG_COLUMNS) and _MODEL_COLUMN not in names
+    names = _columns(Path(word))
+    return bool(names & _LOG_COLUMNS) and not names & _MODEL_COLUMNS
+
+
+def refuse_log(word: str) -> None:
+    """Refuse a log where a model is wanted."""
+    how = f"robustmdp estimate {shlex.quote(word)} --out model.csv"
+    _checks.must(not is_log(word), f"{word} must be a model, not a log: make one of it with {how}")
 
 
 def check_log(word: str) -> None:
     """Refuse a model where a log is wanted."""
-    names = {name.strip(' "\r\n').lower() for name in _columns(Path(word))}
-    _checks.must(_MODEL_COLUMN not in names, f"{word} must be a log, not a model: see robustmdp solve {word}")
+    model = _columns(Path(word)) & _MODEL_COLUMNS
+    _checks.must(not model, f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}")
 
 
-def _columns(path: Path) -> Sequence[str]:
-    """The names of a table's columns, none where it is not one."""
+def _columns(path: Path) -> set[str]:
+    """The names of a table's columns in small letters, none where it is not one."""
+    return {name.strip(' "\r\n').lower() for name in _header(path)}
+
+
+def _header(path: Path) -> Sequence[str]:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet", ".pq") or not path.is_file():
         return ()
     if suffix == ".csv":
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return file.readline(_LONGEST_LINE).split(",")
+            lines = (file.readline(_LONGEST_LINE) for _ in range(_MOST_BLANK))
+            return next((line for line in lines if line.strip()), "").split(",")
     from robustmdp.io.arrow import parquet_file
 
     with parquet_file(path) as file:
@@ -108,7 +120,7 @@ def parse_initial(mdp: MDP, word: str | None) -> int | None:
         return None
     if mdp.state_names and word in mdp.state_names:
         return mdp.state_names.index(word)
-    if word.isdigit():
+    if word.isdecimal():
         return int(word)
     if mdp.state_names:
         close = difflib.get_close_matches(word, mdp.state_names, n=_MOST_NAMES)

@@ -56,7 +56,7 @@ class CsvTable:
         seen = 0
         for raw in self.file.blocks({own: own for own in self.columns.values()}, kinds):
             yield to_block({name: raw[own] for name, own in self.columns.items()}, self, seen)
-            seen += len(raw[COLUMNS["state"]])
+            seen += len(raw[self.columns["state"]])
 
     def label(self, column: str) -> str:
         return self.columns[column]
@@ -66,13 +66,14 @@ class CsvTable:
 
 
 def found_columns(present: tuple[str, ...], name: str) -> dict[str, str]:
-    """What the columns of a file are, with the outcome if it has one."""
-    for own in COLUMNS.values():
+    """What the columns of a file are, by craam's names or those of `MDP.from_rows`; with the outcome if it has one."""
+    columns = {ours: ours if ours in present and own not in present else own for ours, own in COLUMNS.items()}
+    for own in columns.values():
         if own not in present:
             close = difflib.get_close_matches(own, present, n=1)
             hint = f"; is it {close[0]!r}?" if close else ""
             _checks.fail(f"{name} must have a column {own!r}: it has {listed(present)}{hint}")
-    columns = {**COLUMNS, "outcome": OUTCOME} if OUTCOME in present else COLUMNS
+    columns |= {"outcome": OUTCOME} if OUTCOME in present else {}
     for own in columns.values():
         _checks.must(present.count(own) == 1, f"the columns of {name} must all differ: {own!r} came twice")
     return columns

@@ -29,7 +29,8 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     Parameters
     ----------
     path : a file
-        .csv or .parquet (craam's columns idstatefrom, idaction, idstateto, probability and reward, in any order), .tra
+        .csv or .parquet (columns idstatefrom, idaction, idstateto, probability and reward, as craam has them, or
+        state, action, next_state, probability and reward, in any order), .tra
         or its stem (PRISM's explicit files), .drn (Storm's), .safetensors (our own, mapped into memory without a copy),
         .safetensors.zst, or "gym:ID" for a Gymnasium environment that publishes its transitions
     discount : float in [0, 1), instead of the file's own
@@ -135,7 +136,7 @@ def _found(path: str | os.PathLike[str], format: str | None) -> tuple[Path, Form
     _checks.must(not given.is_dir(), f"path must be a file: {path} is a folder")
     kind = chosen(given, format)
     file = main_file(given, kind)
-    _checks.must(file.is_file(), f"path must exist: there is no file {file}")
+    _checks.file_there(file)
     _checks.must(file.stat().st_size > 0, f"{file.name} must hold a model: it is empty")
     return file, kind
 

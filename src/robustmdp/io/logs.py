@@ -70,7 +70,8 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
         _checks.must(columns is None, f"columns must be left out, since Minari names its own: got {columns!r}")
         return _Minari(path if hasattr(path, "iterate_episodes") else _local_dataset(str(path)[len("minari:") :]))
     file = Path(os.fspath(path)).absolute()
-    _checks.must(file.exists(), f"path must exist: there is no {path}")
+    if not file.is_dir():
+        _checks.file_there(file)
     _checks.must(file.is_file(), f"path must be a file: {path} is a folder")
     if format is None:
         format = _FORMATS.get(file.suffix.lower())

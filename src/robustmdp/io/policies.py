@@ -111,7 +111,7 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     file = Path(os.fspath(path))
     kind = _format(file, format, "a policy")
     _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")
-    _checks.must(file.is_file(), f"path must exist: there is no file {path}")
+    _checks.file_there(file)
     table = {"csv": _read_csv, "parquet": _read_parquet, "json": _read_json}[kind](file)
     for name in ("state", "action"):
         if name not in table:
@@ -204,7 +204,12 @@ def _number(entry: Any) -> float:
     """NaN where it is none."""
     if isinstance(entry, str):
         return float(entry) if is_number(entry) else np.nan
-    return float(entry) if isinstance(entry, (int, float)) and not isinstance(entry, bool) else np.nan
+    if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+        return np.nan
+    try:
+        return float(entry)
+    except OverflowError:  # a whole number of hundreds of digits
+        return np.nan
 
 
 def _read_csv(path: Path) -> dict[str, list[Any]]:

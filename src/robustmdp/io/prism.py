@@ -1,6 +1,7 @@
 """PRISM's explicit files: transitions (.tra) with states (.sta), labels (.lab) and rewards (.srew, .trew) beside them.
 
-Storm's dialect, which starts with the word mdp and has no counts, is read as well. Labels of states are not read.
+Storm's dialect, which starts with the word mdp and has no counts, is read as well. Labels of states are checked and
+left out: a model has no place for them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def read_prism(path: Path, *, numbered: bool) -> Columns:
     reward = _rewards(path, table.indices, headed=counts.states is not None)
     labelled = by_label(state, choice, [""] if numbered else table.labels)
     columns = Block(state, labelled.action, following, table.number, reward, NONE)
+    if counts.states is not None:
+        _check_labels(Lines(path.with_suffix(".lab")))
     names = None if numbered else _state_names(Lines(path.with_suffix(".sta")), counts.states)
     return Columns(tra, columns, table.line, counts.states, (names, labelled.names))
 
@@ -182,6 +185,27 @@ def _state_names(sta: Lines, n_states: int | None) -> list[str] | None:
     _checks.must(len(names) == n_states, f"{sta.name} must hold {n_states} states: it has {len(names)}")
     plain = len(variables) == 1 and all(name.endswith(f"={number}") for number, name in enumerate(names))
     return None if plain else names
+
+
+def _check_labels(lab: Lines) -> None:
+    """`0="init" 1="deadlock"`, then lines such as `3: 0 1`."""
+    if not lab.path.is_file():
+        return
+    rows = _rows(lab)
+    number, declared = next(rows, (1, []))
+    known = set()
+    for word in declared:
+        index, _, name = word.partition("=")
+        if len(name) < 2 or not name.startswith('"') or not name.endswith('"'):
+            _checks.fail(f'labels must be declared as in 0="init": got {shown(word)} at {lab.place(number)}')
+        known.add(lab.index("the number of a label", index, number))
+    for number, (state, *labels) in rows:
+        if not state.endswith(":"):
+            _checks.fail(f"a line must be a state, a colon and labels: got {shown(state)} at {lab.place(number)}")
+        lab.index("a state", state[:-1], number)
+        for label in labels:
+            if lab.index("a label", label, number) not in known:
+                _checks.fail(f"a label must be one that is declared: got {shown(label)} at {lab.place(number)}")
 
 
 def _values(sta: Lines, number: int, text: str) -> list[str]:

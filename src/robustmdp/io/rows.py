@@ -11,8 +11,10 @@ from robustmdp.io.columns import Source, in_order
 from robustmdp.io.meta import Meta
 from robustmdp.models import MDP
 from robustmdp.models.assembly import Rows, assemble, rescale, to_mdp, wrong_sum
+from robustmdp.models.mdp import FloatArray
 
 _ROOM = 1 << 20  # entries of a table over states and actions that no file has to justify
+_ROUNDING = 1e-9  # of the largest reward: what a mean may lose
 _SPARSENESS = 1000  # how many entries of that table a transition may stand for
 
 
@@ -126,7 +128,9 @@ def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) ->
         _checks.must(bool(rising.all()), f"the actions of a state must rise in {name}.meta.json")
     if meta.rewards is not None:
         _same("transitions", len(meta.rewards), len(rows.indices), name)
-        rows = rows._replace(rewards=np.array(meta.rewards), spread=True)
+        noted = np.array(meta.rewards)
+        _check_means(rows, noted, name)
+        rows = rows._replace(rewards=noted, spread=True)
     _same("actions", meta.n_actions, max(meta.n_actions, int(rows.actions.max()) + 1), name)
     return to_mdp(
         rows,
@@ -166,3 +170,16 @@ def _without_ends(rows: Rows, meta: Meta, name: str) -> Rows:
         states=rows.states[:kept].copy(),
         actions=rows.actions[:kept].copy(),
     )
+
+
+def _check_means(rows: Rows, noted: FloatArray, name: str) -> None:
+    """Refuse rewards by successor that are not those of the file, which has their means: it was changed since."""
+    starts = rows.indptr[:-1]
+    means = np.add.reduceat(rows.probabilities * noted, starts) / np.add.reduceat(rows.probabilities, starts)
+    off = np.abs(means - rows.rewards[starts]) > _ROUNDING * max(1.0, float(np.abs(noted).max()))
+    if off.any():
+        pair = int(off.argmax())
+        _checks.fail(
+            f"the rewards in {name}.meta.json must have the means that {name} has: {means[pair]:g} is not "
+            f"{rows.rewards[starts[pair]]:g} at state {rows.states[pair]}; delete the notes if the file was changed"
+        )

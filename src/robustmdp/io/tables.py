@@ -19,9 +19,10 @@ _NOTES = b"robustmdp"
 def write_table(table: Table, path: str | Path) -> Path:
     """To `.parquet` (notes in the metadata) or `.csv` (17 digits, no notes); the file appears whole or not at all."""
     target = Path(path)
-    _checks.must(target.suffix in _WRITERS, f"a table must go to a .parquet or .csv file: got {target.name!r}")
+    suffix = target.suffix.lower()
+    _checks.must(suffix in _WRITERS, f"a table must go to a .parquet or .csv file: got {target.name!r}")
     with whole(target) as part:
-        _WRITERS[target.suffix](table, part)
+        _WRITERS[suffix](table, part)
     return target
 
 

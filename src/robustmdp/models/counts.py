@@ -53,6 +53,7 @@ class Counts:
     @classmethod
     def of(cls, log: Trajectory) -> Counts:
         """One pass over a log; memory for the different transitions alone."""
+        _checks.must(not log.replayed, "a log must be counted as it is: got one that is replayed, which is no new data")
         tally = _Tally(log.n_states, log.n_actions)
         for piece in log.chunks():
             tally.add(piece)
@@ -98,8 +99,8 @@ class Counts:
         tally.list_endings(key[ends] // tally.width, rewards[ends])
         return replace(
             tally.counts(),
-            state_names=self.state_names if known.n_states == self.n_states else known.state_names,
-            action_names=self.action_names if known.n_actions == self.n_actions else known.action_names,
+            state_names=known.state_names or _still(self.state_names, known.n_states),
+            action_names=known.action_names or _still(self.action_names, known.n_actions),
         )
 
     def probabilities(self, smoothing: str = "half") -> FloatArray:
@@ -199,6 +200,11 @@ def estimate(
     _checks.must(chosen is not None, "discount must be given: the log has none")
     counts = Counts.of(log) if known is None else Counts.of(log).with_successors(known)
     return Estimate(counts.model(_checks.discount(chosen), smoothing), counts, counts.unseen)
+
+
+def _still(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:
+    """Names, if they are as many as there are things to name."""
+    return names if names is not None and len(names) == count else None
 
 
 class _Tally:

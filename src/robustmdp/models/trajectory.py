@@ -203,6 +203,11 @@ class Trajectory:
         blocks = self._in_order(start) if self._seed is None else self._shuffled(start, self._seed)
         return map(_read_only, _recut(blocks, repeat(size)))
 
+    @property
+    def replayed(self) -> bool:
+        """Does it say the same transitions more than once?"""
+        return self._passes > 1
+
     def replay(self, passes: int, seed: int = 0) -> Trajectory:
         """The same log `passes` times over, shuffled anew in each pass; the same bits for the same seed.
 

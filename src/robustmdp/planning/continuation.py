@@ -161,7 +161,7 @@ class Walk:
             stage, _, _ = follow(self._operator(self._few, ambiguity), start, self._tol)
             # T upper <= upper at every pair that was left out, so upper bounds the whole problem, too.
             missed = reference.reach(stage.upper) & ~self._kept
-            if not missed.any():
+            if not missed.any() or stage.status.code == "interrupted":
                 return stage
             start = stage.value
             self._keep(self._kept | missed)

@@ -93,7 +93,7 @@ class Grid:
             parts.append(ramp if scale.low < scale.high else f"{_swatch(scale.colour(scale.low))}value {low}")
         if any(cell.changed for cell in self.cells):
             outline = f'<path class="changed" d="M2.5 2.5{OUTLINE}"/>'
-            parts.append(f"{_swatch('#fff', outline)}action differs from the nominal policy")
+            parts.append(f"{_swatch('#fff', outline)}another action, certainly better")
         if any(not cell.arrow for cell in self.cells):
             hatching = f'<path class="hatching" d="M0 10{HATCHING}"/>'
             parts.append(f"{_swatch(FLAT, hatching)}nothing to decide")

@@ -32,7 +32,8 @@ def radius_from_counts(
 ) -> float | FloatArray:
     """The radius rho with D_f(truth || nominal) <= rho for `confidence` of all data, nominal (n_i + 1/2)/(n + k/2).
 
-    The k successors are those that are listed; nothing is claimed for others. Pairs that were never seen get inf.
+    The k successors are those that are listed; nothing is claimed for others: a pair with a single one gets 0, however
+    few its visits. Pairs with several that were never seen get inf.
 
     Parameters
     ----------
@@ -42,9 +43,10 @@ def radius_from_counts(
     method : "simulated" by default, "finite-sample" for total variation
         "simulated": a parametric bootstrap from Jeffreys' posterior, calibrated for whole numbers; covers 0.93 to
         0.985 at confidence 0.95 wherever every successor is expected five times or more (chi-square with two
-        successors and some 20 observations: up to 0.988). "asymptotic": f''(1) chi2(k-1)/(2n), the likelihood ratio's
-        limit, which covers too little for small counts (chi-square: 0.84 at n = 50 with ten equal successors).
-        "finite-sample": a bound that holds for every truth, and is wide; the only one for total variation.
+        successors and fewer than 20 observations: up to 0.988). Lower confidences cover more than they say.
+        "asymptotic": f''(1) chi2(k-1)/(2n), the likelihood ratio's limit, which covers too little for small counts
+        (chi-square: 0.84 at n = 50 with ten equal successors). "finite-sample": a bound that holds for every truth, and
+        is conservative; the only one for total variation.
     seed : of the simulation, which two successors do not need; a radius depends on the counts and the seed alone, not
         on the order of pairs
 

@@ -54,7 +54,7 @@ def robustness_curve(
     Table, one row per level, from the least to the most robust:
         "weight" or "radius"; "nominal", the policy's value under the model; "worst", its worst-case value;
         "trusting", the worst-case value of the policy that trusts the model; "changed", in how many states that
-        policy's action is certainly worse; "error_bound", the certified error of "worst"; "status".
+        policy's action is certainly worse; "error_bound", the certified error of both worst cases; "status".
         Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing; "best", the
         value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels so far are
         there.
@@ -65,7 +65,7 @@ def robustness_curve(
     ([10.0, 1.0, 0.1], True)
     """
     start = distribution(mdp, initial)
-    form, levels = _levels(mdp, divergence, weights, radii)
+    form, levels = _levels(mdp, divergence, weights, radii, threads)
     trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     points: list[Point] = []
     interrupted = False
@@ -82,11 +82,17 @@ def robustness_curve(
 
 
 def levels_for(
-    mdp: MDP, divergence: FDivergence, *, count: int = 50, form: type[Penalized] | type[Constrained] = Penalized
+    mdp: MDP,
+    divergence: FDivergence,
+    *,
+    count: int = 50,
+    form: type[Penalized] | type[Constrained] = Penalized,
+    threads: int | None = None,
 ) -> FloatArray:
     """Levels that span this problem, from hardly robust to nearly the minimum over the support, evenly by logarithm.
 
-    Weights scale with what outcomes differ by, discount times the spread of the value; radii do not.
+    Weights scale with what outcomes differ by, discount times the spread of the value, the end's 0 included; radii do
+    not.
 
     >>> from robustmdp import KL, problems
     >>> len(levels_for(problems.chain(), KL(), count=9))
@@ -96,7 +102,10 @@ def levels_for(
     _check_divergence(divergence)
     if form is Constrained:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
-    spread = mdp.discount * float(np.ptp(solve(mdp, Nominal(), tol=1e-4).value)) + float(np.ptp(mdp.rewards))
+    values = whole(solve(mdp, Nominal(), tol=1e-4, threads=threads)).value
+    outcomes = np.append(values, 0.0) if mdp.can_end else values
+    low, high = mdp.reward_range
+    spread = mdp.discount * float(np.ptp(outcomes)) + high - low
     return np.geomspace(1e2, 1e-2, count) * max(spread, 1e-12) / _unit(divergence)
 
 
@@ -128,13 +137,17 @@ def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -
 
 
 def _levels(
-    mdp: MDP, divergence: FDivergence, weights: npt.ArrayLike | None, radii: npt.ArrayLike | None
+    mdp: MDP,
+    divergence: FDivergence,
+    weights: npt.ArrayLike | None,
+    radii: npt.ArrayLike | None,
+    threads: int | None,
 ) -> tuple[type[Penalized] | type[Constrained], FloatArray]:
     """The form and its levels, least robust first."""
     _check_divergence(divergence)
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
     if weights is None and radii is None:
-        return Penalized, levels_for(mdp, divergence)
+        return Penalized, levels_for(mdp, divergence, threads=threads)
     form, given = (Penalized, weights) if radii is None else (Constrained, radii)
     levels = np.atleast_1d(np.asarray(given, dtype=np.float64))
     name = "weights" if form is Penalized else "radii"
@@ -145,13 +158,17 @@ def _levels(
 
 
 class Point(NamedTuple):
-    """One level: what is robust there, that policy's values under the model, the trusting policy's worst case."""
+    """One level: what is robust there, that policy's values under the model, the trusting policy's worst case.
+
+    `error_bound` is that of both worst cases.
+    """
 
     ambiguity: Penalized | Constrained
     robust: Stage
     under_model: FloatArray
     trusting: FloatArray
     changed: npt.NDArray[np.int64]
+    error_bound: float
 
     @property
     def level(self) -> float:
@@ -183,7 +200,8 @@ def points_along(
         if not np.array_equal(policy, trusting.policy):
             doubted = whole(alone.step(_place(level), ambiguity))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
-        yield Point(ambiguity, robust, under_model, doubted.value, changed)
+        bound = max(robust.error_bound, doubted.error_bound)
+        yield Point(ambiguity, robust, under_model, doubted.value, changed, bound)
 
 
 def under(mdp: MDP, policy: npt.NDArray[np.int64]) -> MDP:
@@ -204,12 +222,17 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
         "worst": [start @ point.robust.value for point in points],
         "trusting": [start @ point.trusting for point in points],
         "changed": [len(point.changed) for point in points],
-        "error_bound": [point.robust.error_bound for point in points],
+        "error_bound": [point.error_bound for point in points],
         "status": [point.robust.status.code for point in points],
     }
     table = Table.of(**columns)
-    certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
-    return table.with_notes(knee=knee(table["nominal"], table["worst"] - table["trusting"], certain))
+    return table.with_notes(knee=knee_of(table))
+
+
+def knee_of(curve: Table) -> int:
+    """The row at which robustness has bought most for its price; -1 where it certainly buys nothing."""
+    certain = 4.0 * curve["error_bound"].astype(np.float64)  # both values are known to one bound each
+    return knee(curve["nominal"], curve["worst"] - curve["trusting"], certain)
 
 
 def _place(level: float) -> float:

@@ -61,6 +61,9 @@ class _Search:
         _checks.must(
             isinstance(given.level, float), f"{given.level_name} must be one number to have a match: got an array"
         )
+        _checks.must(
+            mdp.discount > 0.0, "discount must be above 0 for levels to match: at 0 a penalty costs nature nothing"
+        )
         self.mdp, self.divergence, self.threads = mdp, given.divergence, threads
         self.start = distribution(mdp, initial)
         self.wanted, error = self._value(given)

@@ -18,7 +18,7 @@ from robustmdp.planning.continuation import solve_along
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
-from robustmdp.tuning.curve import levels_for, robustness_curve
+from robustmdp.tuning.curve import knee_of, levels_for, robustness_curve
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
@@ -89,7 +89,7 @@ def suggest(
 
     The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. Every other
     world chooses the level; the rest, which had no part in it, judge. Without either, the knee of the robustness curve
-    is taken: then the level says how much robustness is cheap here, not how far the truth is.
+    is taken, among levels of a bearable price: it says how much robustness is cheap here, not how far the truth is.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ def suggest(
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
-    loss : the average loss against trusting the model that is bearable, relative to its mean
+    loss : the average loss against trusting the model that is bearable, relative to its mean; without worlds, the
+        price if the model is right
     draws : how many models are drawn from the counts
     progress : called with (values so far, values in all)
 
@@ -113,7 +114,7 @@ def suggest(
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
     if counts is None and held_out is None:
-        return _at_the_knee(mdp, chosen, initial, threads, progress)
+        return _at_the_knee(mdp, chosen, initial, loss, threads, progress)
     trial = _Trial(mdp, initial, loss, threads, progress)
     if counts is not None:
         radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
@@ -126,7 +127,7 @@ def suggest(
         return trial.suggestion(first, radii)
     assert held_out is not None
     worlds = held_out if isinstance(held_out, Models) else Models(list(held_out))
-    levels = (0.0, *levels_for(mdp, chosen, count=_RADII, form=Constrained).tolist())
+    levels = (0.0, *levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads).tolist())
     trial.run("level", levels, lambda radius: _scaled(chosen, np.asarray(radius), 1.0), worlds)
     first = f"Tried in {worlds.size} worlds ({worlds.name}): every other one chose the level, the rest judged it."
     return trial.suggestion(first, None)
@@ -172,7 +173,7 @@ class _Trial:
             judged_mean=judged_means,
             judged_worst_tenth=judged_tails,
             chosen=np.arange(len(levels)) == self.place,
-        ).with_notes(pays=self._pays(), unit=unit)
+        ).with_notes(pays=self._pays(), unit=unit, loss=self.loss)
 
     def _chosen(self) -> int:
         """The least robust bearable candidate with nearly the largest gain in the worst tenth."""
@@ -195,16 +196,23 @@ class _Trial:
         level = self.table[self.table.notes["unit"]][self.place]
         unit = "share" if self.table.notes["unit"] == "share" else "radius"
         if self.place == 0:
-            best = "No level was better than trusting the model in the worst tenth at a bearable average loss."
+            alike = all(np.array_equal(each.policy, self.solutions[0].policy) for each in self.solutions)
+            best = (
+                "Every level that was tried leads to the same policy."
+                if alike
+                else "No level was better than trusting the model in the worst tenth at a bearable average loss."
+            )
             reasons = (first, best, f"Trusting the model: mean {means[0]:.4g}, worst tenth {tails[0]:.4g}.")
         else:
             verdict = "better" if tails[1] - tails[0] > _slack(tails) else "not better"
+            lost = float(self._lost(means)[1])
+            too_much = f", more than the {100 * self.loss:.3g} % that are bearable" if lost > self.loss else ""
             reasons = (
                 first,
                 f"The {unit} {level:.3g} is the smallest with nearly the largest gain in the worst tenth.",
                 f"Judged by the other worlds: in the worst tenth it is {verdict} than trusting the model "
                 f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
-                f"{_lost_in_words(float(self._lost(means)[1]))} ({means[1]:.4g} against {means[0]:.4g}).",
+                f"{_lost_in_words(lost)} ({means[1]:.4g} against {means[0]:.4g}){too_much}.",
             )
         return Suggestion(self.ambiguities[self.place], self.solutions[self.place], reasons, self.table, radii)
 
@@ -222,24 +230,35 @@ def _at_the_knee(
     mdp: MDP,
     divergence: FDivergence,
     initial: npt.ArrayLike | None,
+    loss: float,
     threads: int | None,
     progress: Progress | None,
 ) -> Suggestion:
     curve = robustness_curve(mdp, divergence, initial=initial, threads=threads, progress=progress)
     if curve.notes["interrupted"]:
         raise KeyboardInterrupt
-    at = curve.notes["knee"]
-    weight = float(curve["weight"][at])
-    bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
     unknown = "There are neither counts nor held-out worlds, so nothing says how far the truth is"
+    at = _bearable_knee(curve, loss)
     if at < 0:
-        reasons: tuple[str, ...] = (f"{unknown}.", "At no level does a robust policy improve the worst case.")
+        price = "" if curve.notes["knee"] < 0 else f" at a price of at most {100 * loss:.3g} % if the model is right"
+        tried = f"At none of the {len(curve)} levels that were tried"
+        reasons: tuple[str, ...] = (f"{unknown}.", f"{tried} does a robust policy improve the worst case{price}.")
         ambiguity: Ambiguity = Nominal()
     else:
+        weight = float(curve["weight"][at])
+        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
         ambiguity = Penalized(divergence, weight)
         reasons = (
             f"{unknown}: this is the knee of the robustness curve, where robustness has bought most for its price.",
             f"At weight {weight:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
             f"model; if the model is right, that costs {paid:.4g}.",
         )
-    return Suggestion(ambiguity, solve(mdp, ambiguity, tol=1e-6, threads=threads), reasons, curve)
+    return Suggestion(ambiguity, whole(solve(mdp, ambiguity, tol=1e-6, threads=threads)), reasons, curve)
+
+
+def _bearable_knee(curve: Table, loss: float) -> int:
+    """The knee among the levels whose price is bearable, if any buys something; otherwise -1."""
+    paid = curve.notes["best"] - curve["nominal"]
+    bearable = np.flatnonzero(paid <= loss * abs(curve.notes["best"]) + curve["error_bound"])
+    at = knee_of(curve.take(bearable)) if len(bearable) else -1
+    return int(bearable[at]) if at >= 0 else -1

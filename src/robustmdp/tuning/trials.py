@@ -24,6 +24,7 @@ Policy = npt.ArrayLike | Solution | Ambiguity
 Progress = Callable[[int, int], None]
 
 _TAIL = 0.1  # the worst tenth of worlds
+_FINER = 1e-4  # a bound is relative to the largest value, and the start's may be far smaller; chains are quickly solved
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +56,7 @@ def stress(
     perturbed_worlds : MDPs and families (`RandomKernels`, `Adversary`, `Models`, `Plausible`, `environments`), one or
         a list of them, or a mapping from names to MDPs or lists of MDPs
     initial : a state, or (S,) probabilities of the first state; all states alike by default
+    tol : to which values differ; they are computed to 1e-4 of that, relative to the largest of their world
     progress : called with (values so far, values in all)
 
     Returns
@@ -76,7 +78,7 @@ def stress(
     places: list[tuple[int, int]] = []
     for family_number, family in enumerate(families):
         for name, policy, number, (label, world) in _trials(mdp, family, chosen):
-            value = whole(evaluate(world, policy, Nominal(), tol=tol, threads=threads)).value
+            value = whole(evaluate(world, policy, Nominal(), tol=_FINER * tol, threads=threads)).value
             rows.append((name, family.name, label, float(start @ value)))
             places.append((family_number, number))
             if progress is not None:
@@ -99,6 +101,11 @@ def _trials(
             world.mdp.n_states == mdp.n_states,
             f"a world must have the model's {mdp.n_states} states: {world.label} of {family.name} has "
             f"{world.mdp.n_states}",
+        )
+        _checks.must(
+            world.mdp.n_actions >= mdp.n_actions,
+            f"a world must have the model's {mdp.n_actions} actions: {world.label} of {family.name} has "
+            f"{world.mdp.n_actions}",
         )
         for name, policy in policies.items():
             yield name, policy, number, world
@@ -126,7 +133,7 @@ def worst_tenth(values: FloatArray) -> float:
     >>> worst_tenth(np.arange(20.0))
     0.5
     """
-    count = max(1, round(_TAIL * len(values)))
+    count = max(1, int(_TAIL * len(values) + 0.5))
     return float(np.sort(values)[:count].mean())
 
 

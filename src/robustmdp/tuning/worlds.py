@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +18,8 @@ from robustmdp.planning import evaluate
 from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
+
+RANDOM = "random within"  # how the names of such families begin
 
 _BISECTIONS = 40
 
@@ -81,7 +82,7 @@ class RandomKernels:
     @property
     def name(self) -> str:
         radius = f"{self.radius:.3g}" if np.ndim(self.radius) == 0 else "radii per pair"
-        return f"random within {radius} ({self.divergence.name})"
+        return f"{RANDOM} {radius} ({self.divergence.name})"
 
     @property
     def size(self) -> int:
@@ -211,6 +212,8 @@ class Plausible:
 def environments(identifier: str, discount: float, *, name: str | None = None, **parameters: Any) -> Models:
     """A Gymnasium world with other parameters: each combination of those that are lists.
 
+    In an order in which neighbours differ in one parameter: of every two, one of each kind.
+
     >>> lakes = environments("FrozenLake-v1", 0.95, success_rate=[0.4, 0.8], map_name="4x4")
     >>> lakes.labels
     ['success_rate=0.4', 'success_rate=0.8']
@@ -221,11 +224,25 @@ def environments(identifier: str, discount: float, *, name: str | None = None, *
     _checks.must(bool(varied), f"one of the parameters must be a list of values: got {parameters}")
     fixed = {key: value for key, value in parameters.items() if key not in varied}
     models, labels = [], []
-    for values in product(*varied.values()):
+    for values in _winding([list(values) for values in varied.values()]):
         chosen = dict(zip(varied, values, strict=True))
         models.append(MDP.from_gymnasium(made(identifier, **fixed, **chosen), discount))
         labels.append(", ".join(f"{key}={_short(value)}" for key, value in chosen.items()))
     return Models(models, name or f"{identifier} with another {' and '.join(varied)}", labels)
+
+
+def _winding(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """All combinations, to and fro along each axis.
+
+    >>> list(_winding([(1, 2), "ab"]))
+    [(1, 'a'), (1, 'b'), (2, 'b'), (2, 'a')]
+    """
+    if not axes:
+        yield ()
+        return
+    for number, value in enumerate(axes[0]):
+        rest = list(_winding(axes[1:]))
+        yield from ((value, *others) for others in (rest[::-1] if number % 2 else rest))
 
 
 def _short(value: Any) -> str:
