@@ -12,7 +12,7 @@ from robustmdp.analysis.explorer import explorers
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.nature import rows_of
 from robustmdp.analysis.numbers import interval, short
-from robustmdp.analysis.policies import policy_grid
+from robustmdp.analysis.policies import policy_grid, policy_table
 from robustmdp.analysis.study import Study, trusts
 from robustmdp.analysis.trials import stress_test
 from robustmdp.report import Code, DataTable, Distribution, Listing, Paragraph, Section
@@ -52,7 +52,7 @@ def _problem(study: Study, names: Names, told: Sequence[tuple[str, str]]) -> tup
         ("rewards", " to ".join(f"{reward + 0.0:g}" for reward in mdp.reward_range)),
         ("discount", f"{mdp.discount:g}"),
         ("start", names.start(study.start)),
-        ("errors measured in", f"{study.divergence.name} divergence, from the model's chances to the true ones"),
+        ("errors measured in", f"{study.divergence.name} divergence, D(truth || model)"),
         ("robustmdp", __version__),
     ]
     value = f"The value of a state is what a policy earns from there on: the sum of rewards, {later}."
@@ -76,10 +76,10 @@ def _cautions(study: Study) -> list[Paragraph]:
 
 
 def _policies(study: Study, names: Names) -> tuple[Block, ...]:
-    """Both policies as grids, where states are places; one is enough where they are the same."""
-    if names.layout is None:
-        return ()
+    """Both policies: as grids, where states are places; one is enough where they are the same."""
     changed = set(study.changed.tolist())
+    if names.layout is None:
+        return (policy_table(study, names, study.robust, changed, f"The {_which(study)} and its worst case"),)
     alone = "The policy that trusts the model and its value if that is right"
     trusting = policy_grid(names, study.trusting, set(), alone)
     if not changed:

@@ -24,7 +24,7 @@ def policy_block(study: Study, sweep: Sweep, names: Names, point: Point) -> Bloc
     changed = set(point.changed.tolist())
     if names.layout is not None and names.layout.n_states * len(study.sweeps) <= _MOST_CELLS:
         return policy_grid(names, point.robust, changed, "Policy and worst-case value", scale=_scale(sweep, names))
-    return _table(study, names, point.robust, changed)
+    return policy_table(study, names, point.robust, changed, "Actions and worst-case value")
 
 
 def _scale(sweep: Sweep, names: Names) -> tuple[float, float]:
@@ -36,7 +36,7 @@ def _scale(sweep: Sweep, names: Names) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
-def _table(study: Study, names: Names, robust: Stage, changed: set[int]) -> DataTable:
+def policy_table(study: Study, names: Names, robust: Solution | Stage, changed: set[int], title: str) -> DataTable:
     """Changed states first, where there is not room for all."""
     order = [*sorted(changed), *(s for s in range(study.mdp.n_states) if s not in changed)][:_MOST_STATES]
     shown = sorted(order)
@@ -46,7 +46,7 @@ def _table(study: Study, names: Names, robust: Stage, changed: set[int]) -> Data
     more = "" if len(shown) == study.mdp.n_states else f" ({len(shown)} of {study.mdp.n_states:,} states)"
     header = ("state", "robust", "trusting", "worst case")
     marked = tuple(place for place, s in enumerate(shown) if s in changed)
-    return DataTable(header, rows, f"Actions and worst-case value{more}", marked_rows=marked)
+    return DataTable(header, rows, f"{title}{more}", marked_rows=marked)
 
 
 def policy_grid(
