@@ -323,3 +323,10 @@ def test_a_table_with_our_own_names_is_a_model(tmp_path: Path) -> None:
     wanted = rm.solve(rm.MDP.from_arrays([[[0.9, 0.1]], [[1.0, 0.0]]], [1.0, 0.0], 0.9), rm.Nominal())
     assert given["value"] == wanted.value.tolist()
     refused(run("estimate", path), "must be a log, not a model")
+
+
+def test_a_log_may_tell_how_likely_its_actions_were(tmp_path: Path) -> None:
+    """Such a column is a model's, unless the columns of a log are named."""
+    path = tmp_path / "log.csv"
+    path.write_text("state,action,reward,next_state,probability\n0,0,1.0,1,0.5\n1,0,0.0,0,0.5\n")
+    assert record("estimate", path, "--column", "state=state")["transitions"] == 2

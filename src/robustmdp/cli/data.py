@@ -45,7 +45,8 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     divergence = divergence_named(options["divergence"])
     discount = USUAL_DISCOUNT if options["discount"] is None else options["discount"]
     known = None if options["known"] is None else io.read(options["known"], discount)
-    check_log(log)
+    if not options["column"]:  # who names the columns of a log says that it is one
+        check_log(log)
     read = read_log(log, columns=parse_columns(options["column"]))
     model, counts, unseen = estimated(read, discount, smoothing=options["smoothing"], known=known)
     radii = radius_from_counts(counts, divergence, options["confidence"], method=options["method"])

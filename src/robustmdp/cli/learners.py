@@ -92,7 +92,8 @@ def _world(problem: str | None, **options: Any) -> Any:
     from robustmdp import read_log
 
     if problem is None:
-        check_log(options["log"])
+        if not options["column"]:
+            check_log(options["log"])
         return read_log(options["log"], columns=parse_columns(options["column"]))
     if problem.startswith("gym:"):
         from robustmdp.models import gymnasium

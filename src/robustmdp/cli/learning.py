@@ -44,7 +44,7 @@ def learn(
     \b
     Examples:
       robustmdp learn chain --weight 1 --samples 2000000
-      robustmdp learn gym:FrozenLake-v1 --algorithm markovian --steps 1000000
+      robustmdp learn river-swim --algorithm markovian --weight 1 --steps 100000
       robustmdp learn --log visits.parquet --weight 2 --out policy.csv
     """
     from robustmdp import io
