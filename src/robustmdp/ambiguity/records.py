@@ -38,6 +38,9 @@ class Nominal:
     divergence: ClassVar[FDivergence] = ChiSquare()
     level: ClassVar[float] = math.inf
     level_name: ClassVar[str] = "weight"
+    is_nominal: ClassVar[bool] = True
+    has_weight: ClassVar[bool] = False
+    has_radius: ClassVar[bool] = False
 
     @property
     def spec(self) -> Spec:
@@ -61,6 +64,9 @@ class _Levelled:
 
     mode: ClassVar[int]
     level_name: ClassVar[str]
+    is_nominal: ClassVar[bool] = False
+    has_weight: ClassVar[bool] = False
+    has_radius: ClassVar[bool] = False
     divergence: FDivergence
 
     def __init__(self, divergence: FDivergence, level: npt.ArrayLike) -> None:
@@ -133,6 +139,7 @@ class Penalized(_Levelled):
 
     mode = 1
     level_name = "weight"
+    has_weight = True
 
     def __init__(self, divergence: FDivergence, weight: npt.ArrayLike) -> None:
         super().__init__(divergence, weight)
@@ -169,6 +176,7 @@ class Constrained(_Levelled):
 
     mode = 2
     level_name = "radius"
+    has_radius = True
 
     def __init__(self, divergence: FDivergence, radius: npt.ArrayLike) -> None:
         super().__init__(divergence, radius)

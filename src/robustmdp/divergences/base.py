@@ -38,6 +38,11 @@ class FDivergence(ABC):
         """Code and parameters for compiled code."""
 
     @property
+    def scale(self) -> float:
+        """f = scale * (normal form, with f'(1) = 0) + slope_at_one * (t - 1)."""
+        return self.kernel.scale
+
+    @property
     @abstractmethod
     def slope_at_one(self) -> float:
         """f'(1); a midpoint where f has a kink there."""
