@@ -6,14 +6,17 @@ import sys
 from importlib import import_module
 
 PARTS = (
-    "rows",
+    "calls",
     "sweeps",
+    "shapes",
     "solvers",
     "work",
     "curve",
     "memory",
     "files",
     "startup",
+    "demo",
+    "lines",
     "learning_speed",
     "learning_memory",
     "gymnasium_overhead",

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """`at_most` or at least: which side of the bar is good."""
+    """`at_most` or at least: which side of the bar is good. A goal lies beyond the bar and is never missed."""
 
     name: str
     measured: float
     bar: float | None = None
     at_most: bool = True
     unit: str = "x"
+    goal: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -25,16 +26,35 @@ class Figure(NamedTuple):
 
     def __str__(self) -> str:
         side = "at most" if self.at_most else "at least"
-        bar = "" if self.bar is None else f"   bar: {side} {self.bar:g}   {'holds' if self.holds else 'MISSED'}"
+        goal = "" if self.goal is None else f" (goal {self.goal:g})"
+        bar = "" if self.bar is None else f"   bar: {side} {self.bar:g}{goal}   {'holds' if self.holds else 'MISSED'}"
         return f"  {self.name:<72}{self.measured:>10.3g} {self.unit:<3}{bar}"
 
 
-def best_time(call: Callable[[], object], repeats: int = 5) -> float:
-    """Seconds of the fastest of several runs; the first one warms the compiler and is not counted."""
+def run_time(call: Callable[[], object]) -> float:
+    """Seconds of one run."""
+    start = time.perf_counter()
     call()
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
+    return time.perf_counter() - start
+
+
+def best_time(
+    call: Callable[[], object],
+    repeats: int = 5,
+    limit: float = float("inf"),
+    before: Callable[[], object] | None = None,
+) -> float:
+    """Seconds of the fastest of several runs; the first one warms compilers and caches and is not counted.
+
+    No further run starts once the counted ones have taken `limit` seconds. `before` runs ahead of each one, untimed.
+    """
+    best, total = float("inf"), 0.0
+    for attempt in range(repeats + 1):
+        if before is not None:
+            before()
+        seconds = run_time(call)
+        if attempt:
+            best, total = min(best, seconds), total + seconds
+        if total >= limit:
+            break
     return best

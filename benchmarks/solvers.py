@@ -1,82 +1,75 @@
-"""Bar 5: whole solves, against quantecon, mdpsolver and our own value iteration."""
+"""Issue 11, bar 4: whole solves, against quantecon, mdpsolver, our own value iteration and c459e4f."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 
-import numpy as np
-import scipy.sparse as sp
-
-import robustmdp as rm
-from benchmarks.figure import Figure, best_time
-
-_TOL = 1e-6
-_CHI_SQUARE = rm.Penalized(rm.ChiSquare(), 1.0)
+from benchmarks.figure import Figure
+from benchmarks.workers import Request, Workers, start_workers
 
 
-def figures() -> list[Figure]:
-    garnet = rm.problems.garnet(10_000, 10, 10, 0.95, seed=0)
-    ours = best_time(lambda: rm.solve(garnet, _CHI_SQUARE, tol=_TOL), 9)
-    one_core = best_time(lambda: rm.solve(garnet, _CHI_SQUARE, tol=_TOL, threads=1), 9)
-    quantecon = _quantecon(garnet)
-    found = [
-        Figure("robust solve / quantecon's nominal modified PI, garnet 0.95, all cores", ours / quantecon, 2.0),
-        Figure("robust solve / quantecon's nominal modified PI, garnet 0.95, one core", one_core / quantecon),
-        Figure(
-            "nominal solve / quantecon's nominal modified PI",
-            best_time(lambda: rm.solve(garnet, rm.Nominal(), tol=_TOL)) / quantecon,
-        ),
-        Figure("robust solve / mdpsolver's nominal value iteration, garnet 0.95", ours / _mdpsolver(garnet)),
-    ]
+def figures(n_states: int = 10_000, grid: int = 200) -> Iterator[Figure]:
+    with start_workers() as workers:
+        yield from _garnet(workers, n_states)
+        yield from _value_iteration(workers, n_states)
+        yield from _slow_grid(workers, grid)
+
+
+def _garnet(workers: Workers, n_states: int) -> Iterator[Figure]:
+    world = ["garnet", n_states, 10, 10, 0.95]
+    peers = {
+        "quantecon": Request("quantecon", {"world": world}, ours_only=True),
+        "mdpsolver": Request("mdpsolver", {"world": world}, ours_only=True),
+    }
+    cases = {
+        "chi-square penalty, one thread": (_solve(world), 1.0),
+        "chi-square penalty, two threads": (_solve(world, threads=2), 0.7),
+        "KL ball, one thread": (_solve(world, "KL ball"), 2.0),
+        "nominal, one thread": (_solve(world, "nominal"), None),
+    }
+    requests = {**peers, **{name: request for name, (request, _) in cases.items()}}
+    times = workers.measure(requests, rounds=5, repeats=5)
+    for name, (_, bar) in cases.items():
+        yield Figure(
+            f"solve garnet, {name} / quantecon's nominal modified PI", times[name].ours / times["quantecon"].ours, bar
+        )
+    robust = times["chi-square penalty, one thread"].ours
+    yield Figure("solve garnet, chi-square penalty / mdpsolver's nominal VI", robust / times["mdpsolver"].ours)
+    for name in cases:
+        yield from times[name].speedup(f"solve garnet, {name}")
+
+
+def _value_iteration(workers: Workers, n_states: int) -> Iterator[Figure]:
+    """The textbook's stopping rule, as others write it, and ours."""
     for discount, bar in ((0.95, 30.0), (0.999, 300.0)):
-        world = garnet.with_discount(discount)
-        fast = best_time(lambda world=world: rm.solve(world, _CHI_SQUARE, tol=_TOL), 5)
-        found += [
-            Figure(
-                f"textbook value iteration / solve, garnet {discount}",
-                _value_iteration(world, "residual") / fast,
-                bar,
-                False,
-            ),
-            Figure(f"span-stopped value iteration / solve, garnet {discount}", _value_iteration(world, "span") / fast),
-        ]
-    return found + _grid()
+        world = ["garnet", n_states, 10, 10, discount]
+        rules = {"textbook": "residual", "span-stopped": "span"}
+        requests = {name: _solve(world, value_iteration=rule) for name, rule in rules.items()}
+        times = workers.measure({"solve": _solve(world), **_only_ours(requests)}, rounds=2)
+        for name in rules:
+            least = bar if name == "textbook" else None
+            ratio = times[name].ours / times["solve"].ours
+            yield Figure(f"{name} value iteration / solve, garnet {discount}", ratio, least, at_most=False)
+        yield from times["solve"].speedup(f"solve garnet {discount}, chi-square penalty")
 
 
-def _grid() -> list[Figure]:
-    """200 x 200 cells at 0.999, both to the same certified tolerance."""
-    grid = rm.problems.grid_world(200, discount=0.999)
-    fast = best_time(lambda: rm.solve(grid, _CHI_SQUARE, tol=_TOL), 3)
-    slow = best_time(lambda: rm.solve(grid, _CHI_SQUARE, tol=_TOL, solver=rm.ValueIteration()), 1)
-    return [Figure("span-stopped value iteration / solve, grid 40,000 states, 0.999", slow / fast, 10.0, False)]
-
-
-def _value_iteration(world: rm.MDP, stopping: str) -> float:
-    solver = rm.ValueIteration(stopping=stopping)
-    return best_time(lambda: rm.solve(world, _CHI_SQUARE, tol=_TOL, solver=solver), 1)
-
-
-def _quantecon(mdp: rm.MDP) -> float:
-    from quantecon.markov import DiscreteDP
-
-    chain = sp.csr_matrix((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, mdp.n_states))
-    states = mdp.states
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem = DiscreteDP(mdp.rewards, chain, mdp.discount, states, np.asarray(mdp.actions))
-        scale = float(np.abs(rm.solve(mdp, rm.Nominal()).value).max())
-        return best_time(lambda: problem.solve(method="modified_policy_iteration", epsilon=_TOL * scale), 9)
-
-
-def _mdpsolver(mdp: rm.MDP) -> float:
-    import mdpsolver
-
-    size, k = mdp.n_actions, int(np.diff(mdp.indptr)[0])
-    model = mdpsolver.model()
-    model.mdp(
-        discount=mdp.discount,
-        rewards=np.asarray(mdp.rewards).reshape(mdp.n_states, size).tolist(),
-        tranMatProbs=mdp.probabilities.reshape(mdp.n_states, size, k).tolist(),
-        tranMatColumns=mdp.indices.reshape(mdp.n_states, size, k).tolist(),
+def _slow_grid(workers: Workers, size: int) -> Iterator[Figure]:
+    """Both to the same certified tolerance, one thread."""
+    world = ["slow grid", size, 0.999]
+    times = workers.measure(
+        {"solve": _solve(world), **_only_ours({"value iteration": _solve(world, value_iteration="span")})}, rounds=2
     )
-    return best_time(lambda: model.solve(algorithm="vi", tolerance=1e-4, update="standard", parallel=False), 3)
+    ratio = times["value iteration"].ours / times["solve"].ours
+    yield Figure(f"value iteration / solve, grid {size} x {size}, 0.999", ratio, 30.0, at_most=False, goal=50.0)
+    yield from times["solve"].speedup(f"solve grid {size} x {size}, 0.999")
+
+
+def _solve(
+    world: list, ambiguity: str = "chi-square penalty", threads: int = 1, value_iteration: str | None = None
+) -> Request:
+    arguments = {"world": world, "ambiguity": ambiguity, "threads": threads, "value_iteration": value_iteration}
+    return Request("solve", arguments)
+
+
+def _only_ours(requests: dict[str, Request]) -> dict[str, Request]:
+    return {name: request._replace(ours_only=True) for name, request in requests.items()}

@@ -1,51 +1,75 @@
-"""Bars 4 and 7: a robust sweep against the nominal one, scipy, the reading of memory, and a second core."""
+"""Issue 11, bar 2: every set's sweep against the nominal one, memory, scipy, a second core and c459e4f."""
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import robustmdp as rm
-from benchmarks.figure import Figure, best_time
+from benchmarks.figure import Figure
+from benchmarks.tasks import SETS
+from benchmarks.workers import Request, Workers, start_workers
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def figures(n_states: int = 200_000) -> list[Figure]:
-    mdp = rm.problems.garnet(n_states, 10, 10, 0.95, seed=0)
-    rng = np.random.default_rng(0)
-    # Successive iterates differ a little, as in a solver: nothing starts from its own answer.
-    first = rng.random(n_states) * 10.0
-    iterates = [first + 0.05 * rng.random(n_states) for _ in range(3)]
+class Bar(NamedTuple):
+    """Of a set's sweep: at most so many nominal ones, and at least so many times faster than the baseline."""
 
-    def sweep_time(ambiguity: rm.Nominal | rm.Penalized | rm.Constrained, threads: int) -> float:
-        bellman = rm.RobustBellman(mdp, ambiguity, threads=threads)
-        out = np.empty(n_states)
-        turn = iter(range(1_000))
-        return best_time(lambda: bellman.apply(iterates[next(turn) % 3], out), 9)
+    ratio: float
+    goal: float | None = None
+    speedup: float = 1.0
 
-    nominal = sweep_time(rm.Nominal(), 1)
-    matrix = sp.csr_array((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, n_states))
-    scipy = best_time(lambda: (mdp.rewards + 0.95 * (matrix @ first)).reshape(n_states, 10).max(axis=1), 9)
-    reading = best_time(lambda: (mdp.probabilities.sum(), mdp.indices.view(np.int64).sum(), mdp.rewards.sum()), 9)
-    found = [
-        Figure("nominal sweep / scipy CSR product plus max, one core", nominal / scipy, 1.0),
-        Figure("nominal sweep / reading the model's arrays once", nominal / reading),
-    ]
-    cases = [
-        ("chi-square penalty", rm.Penalized(rm.ChiSquare(), 1.0), 3.0),
-        ("total variation penalty", rm.Penalized(rm.TotalVariation(), 1.0), 2.0),
-        ("Kullback-Leibler penalty", rm.Penalized(rm.KL(), 1.0), 3.0),
-        ("chi-square ball", rm.Constrained(rm.ChiSquare(), 0.5), 12.0),
-        ("Kullback-Leibler ball", rm.Constrained(rm.KL(), 0.2), 12.0),
-        ("total variation ball", rm.Constrained(rm.TotalVariation(), 0.2), None),
-        ("Hellinger penalty", rm.Penalized(rm.Hellinger(), 1.0), None),
-        ("Burg penalty", rm.Penalized(rm.Burg(), 1.0), None),
-        ("Jensen-Shannon penalty", rm.Penalized(rm.JensenShannon(), 1.0), None),
-    ]
-    one_core = {}
-    for name, ambiguity, bar in cases:
-        one_core[name] = sweep_time(ambiguity, 1)
-        found.append(Figure(f"{name} sweep / nominal sweep, one core", one_core[name] / nominal, bar))
-    for name, ambiguity in (("nominal", rm.Nominal()), *((name, ambiguity) for name, ambiguity, _ in cases[:3])):
-        alone = nominal if name == "nominal" else one_core[name]
-        found.append(Figure(f"one core / two cores, {name} sweep", alone / sweep_time(ambiguity, 2), 1.6, False))
-    return found
+
+_BARS = {
+    "chi-square penalty": Bar(1.5, 1.1, 2.5),
+    "total variation penalty": Bar(1.5, 1.1),
+    "KL penalty": Bar(2.0, 1.5),
+    "Hellinger penalty": Bar(3.0, 2.0, 15.0),
+    "chi-square ball": Bar(3.0),
+    "total variation ball": Bar(3.0),
+    "KL ball": Bar(4.0),
+}
+_OTHER_PENALTY, _OTHER_BALL = Bar(3.0, 2.0), Bar(8.0)
+_SCALING = ("nominal", "chi-square penalty", "total variation penalty", "KL penalty")  # sets that have a bar for it
+
+
+def figures(n_states: int = 200_000) -> Iterator[Figure]:
+    with start_workers() as workers:
+        for size in (n_states, n_states // 2):
+            yield from _garnet(workers, size)
+
+
+def _garnet(workers: Workers, n_states: int) -> Iterator[Figure]:
+    label, world = f"garnet {n_states:,}", ["garnet", n_states, 10, 10, 0.95]
+    peers = {
+        "scipy": Request("scipy_sweep", {"world": world}, ours_only=True),
+        "reading": Request("read_arrays", {"world": world}, ours_only=True),
+    }
+    times = workers.measure({**peers, **requests(world, 1)})
+    nominal = times["nominal"].ours
+    yield Figure(f"{label}: nominal / scipy's product plus max", nominal / times["scipy"].ours, 1.0)
+    yield Figure(f"{label}: nominal / reading the arrays once", nominal / times["reading"].ours, 3.5, goal=2.5)
+    for name in SETS:
+        if name != "nominal":
+            bar = _bar(name)
+            yield Figure(f"{label}: {name} / nominal", times[name].ours / nominal, bar.ratio, goal=bar.goal)
+    for name in SETS:
+        yield from times[name].speedup(f"{label}: {name}", _bar(name).speedup)
+    if CORES > 1:
+        several = workers.measure(requests(world, CORES))
+        for name in SETS:
+            bar = 1.6 if name in _SCALING else None
+            yield Figure(f"{label}: {name}, one core / {CORES}", times[name].ours / several[name].ours, bar, False)
+            yield from several[name].speedup(f"{label}, {CORES} cores: {name}")
+
+
+def requests(world: list, threads: int) -> dict[str, Request]:
+    """One sweep of every set."""
+    return {name: Request("sweep", {"world": world, "ambiguity": name, "threads": threads}) for name in SETS}
+
+
+def _bar(name: str) -> Bar:
+    if name == "nominal":
+        return Bar(1.0)
+    return _BARS.get(name, _OTHER_PENALTY if name.endswith("penalty") else _OTHER_BALL)

@@ -16,7 +16,7 @@ from robustmdp.io import craam, parquet, read
 from robustmdp.models.assembly import Block, assemble
 
 pa = pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.jit_off
+pytest.importorskip("pyarrow.parquet")
 
 
 class Nowhere:

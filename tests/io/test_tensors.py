@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -160,7 +159,8 @@ def test_arrays_that_are_no_model(tmp_path: Path, place: int, value: Any, senten
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 1 << 18])
 def test_arrays_are_checked_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    monkeypatch.setattr("robustmdp.io.validation._PIECE", piece)
+    monkeypatch.setattr("robustmdp.models.consistency._PIECE", piece)
+    monkeypatch.setattr("robustmdp.models.row_sums._PIECE", piece)
     world = random_world(13)
     assert world.n_pairs > 4
     path = write(world, tmp_path / "model.safetensors")
@@ -169,14 +169,14 @@ def test_arrays_are_checked_across_pieces(tmp_path: Path, monkeypatch: pytest.Mo
     first = int(world.state_ptr[pair])
     same = world.actions.copy()
     same[first + 1] = same[first]
-    write(dataclasses.replace(world, actions=same), path)
+    write(world._replace(actions=same), path)
     with pytest.raises(ValueError, match=rf"^actions must rise within a state: got \d at actions\[{first + 1}\] of"):
         read(path)
     row = int(np.flatnonzero(np.diff(world.indptr) > 1)[0])
     entry = int(world.indptr[row])
     turned = world.indices.copy()
     turned[[entry, entry + 1]] = turned[[entry + 1, entry]]
-    write(dataclasses.replace(world, indices=turned), path)
+    write(world._replace(indices=turned), path)
     with pytest.raises(ValueError, match=rf"^indices must rise within a row: got \d at indices\[{entry + 1}\] of"):
         read(path)
 

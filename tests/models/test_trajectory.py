@@ -133,7 +133,7 @@ ROW = {"state": [0, 1], "action": [0, 0], "reward": [0.0, 0.0], "next_state": [0
         ({"action": [-2, 0]}, r"^action must be at least 0: got -2 at action\[0\]$"),
         ({"next_state": [0, 0.5]}, r"^next_state must be a whole number: got 0.5 at next_state\[1\]$"),
         ({"state": [0, np.nan]}, r"^state must be a whole number: got nan at state\[1\]$"),
-        ({"state": [0, 1e300]}, r"^state must be a whole number: got 1e\+300 at state\[1\]$"),
+        ({"state": [0, 1e300]}, r"^state must lie in 0..2147483646: got 1e\+300 at state\[1\]$"),
         ({"state": [0, None]}, r"^state must be a whole number: got None at state\[1\]$"),
         ({"state": ["a", "b"]}, r"^state must be a whole number: got 'a' at state\[0\]$"),
         ({"state": [0, 2], "n_states": 2}, r"^state must lie in 0..1: got 2 at state\[1\]$"),

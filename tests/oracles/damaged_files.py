@@ -351,6 +351,6 @@ def flaw_of(mdp: rm.MDP) -> str:
                 or not set(successors) <= set(range(mdp.n_states + 1))
             ):
                 return f"successors {successors} of pair {pair}"
-            if not (weights > 0).all() or not abs(weights.sum() - 1) <= 1.1e-6:
+            if not (weights > 0).all() or not abs(weights.sum() - 1) <= len(weights) * 2.0**-51:
                 return f"probabilities {weights} of pair {pair}"
     return ""

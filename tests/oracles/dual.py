@@ -1,12 +1,15 @@
 """The dual problems (2) and (4) of the paper in 50 digits, by bisection: nothing shared with the package.
 
 A dual value is exact to second order in its multipliers, so multipliers to 1e-13 give far more digits than a float has.
+
+The conjugates below are the only ones of the referees. They take the numbers of a context of mpmath: `mp` for many
+digits, `fp` for floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mpmath import mp, mpf
 
@@ -15,48 +18,112 @@ _FINE = mpf(10) ** -14
 
 
 class Conjugate(NamedTuple):
-    """f* and f*' at y = anchor - u, and f, all with f'(1) = 0; the anchor is f'(inf) where finite, otherwise 0."""
+    """f* and f*' at y = anchor - u, and f, all with f'(1) = 0; the anchor is f'(inf) where finite, otherwise 0.
 
-    value: Callable[[mpf], mpf]
-    derivative: Callable[[mpf], mpf]
-    f: Callable[[mpf], mpf]
-    edge: mpf
+    `steepest` is the limit of f*' at the edge. Where it is finite, so is f*(edge), and value(0) and derivative(0) exist.
+    """
+
+    value: Callable[[Any], Any]
+    derivative: Callable[[Any], Any]
+    f: Callable[[Any], Any]
+    edge: Any
+    steepest: Any = mp.inf
 
 
-def power(k: float) -> Conjugate:
+def power(k: float, context: Any = mp) -> Conjugate:
     """Cressie-Read, by its defining formula: enough digits make the limits k -> 0, 1 harmless."""
-    k = mpf(k)
+    k, zero, one, inf = context.mpf(k), context.mpf(0), context.mpf(1), context.inf
+    log, exp, expm1 = context.log, context.exp, context.expm1
     if k == 1:
-        return Conjugate(
-            lambda u: mp.expm1(-u), lambda u: mp.exp(-u), lambda t: t * mp.log(t) - t + 1 if t else mpf(1), mp.inf
-        )
+        return Conjugate(lambda u: expm1(-u), lambda u: exp(-u), lambda t: t * log(t) - t + 1 if t else one, inf)
     if k == 0:
-        return Conjugate(lambda u: -mp.log(u), lambda u: 1 / u, lambda t: -mp.log(t) + t - 1 if t else mp.inf, mpf(1))
+        return Conjugate(lambda u: -log(u), lambda u: 1 / u, lambda t: -log(t) + t - 1 if t else inf, one)
 
-    def base(u: mpf) -> mpf:
-        return max((1 - k) * u if k < 1 else 1 - (k - 1) * u, mpf(0))
+    def base(u: Any) -> Any:
+        return max((1 - k) * u if k < 1 else 1 - (k - 1) * u, zero)
 
-    def f(t: mpf) -> mpf:
+    def f(t: Any) -> Any:
         if t == 0:
-            return 1 / k if k > 0 else mp.inf
+            return 1 / k if k > 0 else inf
         return (t**k - 1 - k * (t - 1)) / (k * (k - 1))
 
     return Conjugate(
         lambda u: (base(u) ** (k / (k - 1)) - 1) / k,
-        lambda u: base(u) ** (1 / (k - 1)) if base(u) > 0 else mpf(0),
+        lambda u: base(u) ** (1 / (k - 1)) if base(u) > 0 else zero,
         f,
-        1 / (1 - k) if k < 1 else mp.inf,
+        1 / (1 - k) if k < 1 else inf,
     )
 
 
-def jensen_shannon() -> Conjugate:
+def jensen_shannon(context: Any = mp) -> Conjugate:
     """f* = -log(2 - exp y), f*' = 1/(exp u - 1)."""
+    log, expm1, zero = context.log, context.expm1, context.mpf(0)
     return Conjugate(
-        lambda u: -mp.log(-2 * mp.expm1(-u)),
-        lambda u: 1 / mp.expm1(u),
-        lambda t: (t * mp.log(t) if t else mpf(0)) - (t + 1) * mp.log((t + 1) / 2),
-        mp.log(2),
+        lambda u: -log(-2 * expm1(-u)),
+        lambda u: 1 / expm1(u),
+        lambda t: (t * log(t) if t else zero) - (t + 1) * log((t + 1) / 2),
+        log(context.mpf(2)),
     )
+
+
+def total_variation(context: Any = mp) -> Conjugate:
+    """f = |t-1|/2, f* = max(y, -1/2) up to y = 1/2."""
+    zero, one = context.mpf(0), context.mpf(1)
+    return Conjugate(
+        lambda u: max(one / 2 - u, -one / 2),
+        lambda u: one if u < 1 else zero,
+        lambda t: abs(t - 1) / 2,
+        one / 2,
+        one,
+    )
+
+
+def huber(context: Any = mp) -> Conjugate:
+    """f = (t-1)^2 where |t-1| <= 1/2, |t-1| - 1/4 beyond: f* has a kink at -1 and ends at 1."""
+    zero, quarter = context.mpf(0), context.mpf(1) / 4
+
+    def value(u: Any) -> Any:
+        y = 1 - u
+        return y + y * y * quarter if y >= -1 else -3 * quarter
+
+    return Conjugate(
+        value,
+        lambda u: 1 + (1 - u) / 2 if u <= 2 else zero,
+        lambda t: (t - 1) ** 2 if abs(2 * t - 2) <= 1 else abs(t - 1) - quarter,
+        4 * quarter,
+        6 * quarter,
+    )
+
+
+def kinked(context: Any = mp) -> Conjugate:
+    """f = |t-1| + (t-1)^2: a kink at 1, so that f* has slope 1 from -1 to 1."""
+    zero, one, inf = context.mpf(0), context.mpf(1), context.inf
+
+    def value(u: Any) -> Any:
+        beyond = max(abs(u) - 1, zero)
+        return -u + beyond * beyond / 4 if u <= 3 else -2 * one
+
+    def derivative(u: Any) -> Any:
+        if u < -1:
+            return one - (u + 1) / 2
+        return one if u <= 1 else max(one - (u - 1) / 2, zero)
+
+    return Conjugate(value, derivative, lambda t: abs(t - 1) + (t - 1) ** 2, inf)
+
+
+def flat(context: Any = mp) -> Conjugate:
+    """f = ((|t-1| - 1/2)_+)^2: flat at 1, so that f* has a kink at 0."""
+    zero, half, inf = context.mpf(0), context.mpf(1) / 2, context.inf
+
+    def value(u: Any) -> Any:
+        if u < 0:
+            return -3 * half * u + u * u / 4
+        return -half * u + u * u / 4 if u <= 1 else -half / 2
+
+    def derivative(u: Any) -> Any:
+        return 3 * half - u / 2 if u < 0 else max(half - u / 2, zero)
+
+    return Conjugate(value, derivative, lambda t: max(abs(t - 1) - half, zero) ** 2, inf)
 
 
 def _exact(p: Sequence[float], v: Sequence[float]) -> tuple[list[mpf], list[mpf]]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mpmath import mp, mpf
 
 import robustmdp as rm
-from oracles import dual
+from oracles import dual, own_divergences
 
 NAMED = (rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.Hellinger(), rm.JensenShannon())
 POWERS = (3.0, -1.0, 1.5, 0.25, 20.0, -20.0, 4.0, 1e-9, -1e-9, 1 + 1e-9, 1 - 1e-9)
@@ -128,12 +128,16 @@ def _radius(rng: np.random.Generator) -> float:
     return float(10 ** (rng.uniform(-3, 1) if draw < 0.5 else rng.uniform(-10, 8)))
 
 
-def normal_form(divergence: Any) -> tuple[dual.Conjugate, float]:
-    """The oracle's f with f'(1) = 0 and the factor that makes it ours; not for total variation."""
+def normal_form(divergence: Any, context: Any = mp) -> tuple[dual.Conjugate, float]:
+    """The oracle's f with f'(1) = 0 and the factor that makes it ours, for numbers of a context of mpmath."""
+    if isinstance(divergence, rm.Divergence):
+        return own_divergences.normal_form(divergence, context)
+    if isinstance(divergence, rm.TotalVariation):
+        return dual.total_variation(context), 1.0
     if isinstance(divergence, rm.JensenShannon):
-        return dual.jensen_shannon(), 1.0
+        return dual.jensen_shannon(context), 1.0
     k, scale = (divergence.k, 1.0) if isinstance(divergence, rm.CressieRead) else _NORMAL_FORM[divergence]
-    return dual.power(k), scale
+    return dual.power(k, context), scale
 
 
 def _merged(problem: Problem) -> tuple[list[float], list[float]]:

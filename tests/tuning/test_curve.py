@@ -110,6 +110,58 @@ def test_the_boundary_levels(divergence: Any, form: str) -> None:
     assert table["worst"][doubted] == pytest.approx(lowest, abs=near)
 
 
+@each_divergence
+@each_form
+def test_a_function_from_a_level_to_a_set(form: str, divergence: Any) -> None:
+    """The same rows, whatever the function calls its levels and whichever way they go."""
+    mdp = WORLDS["machine"]
+    levels = rm.levels_for(mdp, divergence, count=6, form=FORMS[form])
+    expected = curve_of(mdp, divergence, form, levels, tol=TOL)
+    functions = {
+        "level": (lambda level: FORMS[form](divergence, level), levels),
+        "inverse": (lambda share: FORMS[form](divergence, 1.0 / share), 1.0 / levels),
+        "negative": (lambda log: FORMS[form](divergence, math.exp(-log)), -np.log(levels)),
+    }
+    for function, given in functions.values():
+        table = rm.robustness_curve(mdp, function, levels=given[[3, 1, 0, 2, 4, 5, 3]], tol=TOL)
+        assert list(table.columns) == ["level", *list(expected.columns)[1:]]
+        assert "divergence" not in table.notes
+        np.testing.assert_allclose(table["level"], given, rtol=1e-12)  # from the least to the most robust
+        for column in ("nominal", "worst", "trusting"):
+            np.testing.assert_allclose(table[column], expected[column], atol=slack(expected))
+        assert table["changed"].tolist() == expected["changed"].tolist()
+        assert table.notes["knee"] == expected.notes["knee"]
+
+
+def test_a_function_may_mix_sets() -> None:
+    """A share of radii per pair, nothing at share 0; and a class is a function of its level."""
+    mdp, radii = WORLDS["machine"], np.random.default_rng(3).uniform(0.01, 1.0, (10, 3))
+
+    def share_of(share: float) -> Any:
+        return rm.Constrained(rm.KL(), share * radii) if share > 0.0 else rm.Nominal()
+
+    table = rm.robustness_curve(mdp, share_of, levels=[0.0, 0.1, 1.0], initial=0, tol=TOL)
+    assert table["level"].tolist() == [0.0, 0.1, 1.0]
+    for level, worst, bound in zip(table["level"], table["worst"], table["error_bound"], strict=True):
+        cold = rm.solve(mdp, share_of(level), tol=1e-10)
+        assert abs(worst - cold.value[0]) <= bound + cold.error_bound
+    same = rm.robustness_curve(mdp, lambda level: rm.Nominal(), levels=[2.0, -1.0, 0.0, math.inf])
+    assert same["level"].tolist() == [-1.0, 0.0, 2.0, math.inf]
+    assert same.notes["knee"] == -1
+
+
+def test_ctrl_c_in_a_curve_of_a_function() -> None:
+    def stop(done: int, total: int) -> None:
+        if (done, total) == (2, 4):
+            raise KeyboardInterrupt
+
+    mdp, shares = WORLDS["machine"], [1.0, 2.0, 4.0, 8.0]
+    table = rm.robustness_curve(mdp, lambda s: rm.Constrained(rm.KL(), 0.5 / s), levels=shares, progress=stop)
+    assert table.notes["interrupted"] is True
+    assert table["level"].tolist() == [2.0, 1.0]
+    assert table["worst"][0] > table["worst"][1]
+
+
 def test_levels_in_any_order_and_more_than_once() -> None:
     mdp = WORLDS["machine"]
     table = rm.robustness_curve(mdp, rm.KL(), [1.0, 10.0, 1.0, 0.1])
@@ -252,6 +304,16 @@ def test_large_worlds_give_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> No
         ({"radii": [0.1, -1.0]}, ValueError, r"^radii must be numbers in \[0, inf\]: got \[-1.\]$"),
         ({"weights": [math.nan]}, ValueError, r"^weights must be numbers in \[0, inf\]: got \[nan\]$"),
         ({"divergence": "kl"}, TypeError, r"^divergence must be one, such as rm.KL\(\): got 'kl'$"),
+        ({"divergence": rm.KL}, TypeError, r"^divergence must be one, such as rm.KL\(\); a function .* needs levels="),
+        ({"levels": [1.0]}, TypeError, r"^levels must come with a function from a level to a set: got KL\(\)$"),
+        (
+            {"divergence": lambda level: rm.Nominal(), "levels": [1.0], "radii": [1.0]},
+            ValueError,
+            "^give weights or radii with a divergence, or levels with a function: got both$",
+        ),
+        ({"divergence": lambda level: rm.Nominal(), "levels": []}, ValueError, r"^levels must be a list of numbers"),
+        ({"divergence": lambda level: rm.Nominal(), "levels": [math.nan]}, ValueError, "^levels must be numbers"),
+        ({"divergence": lambda level: level, "levels": [1.0]}, TypeError, "^ambiguity must be .*: got 1.0$"),
         ({"initial": 10}, ValueError, r"^initial must be a state in 0..9: got 10$"),
         ({"initial": 1.5}, ValueError, r"^initial must be a state in 0..9: got 1.5$"),
         ({"initial": "broken"}, ValueError, r"^initial must be a state in 0..9: got 'broken'$"),

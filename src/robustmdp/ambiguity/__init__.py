@@ -1,9 +1,11 @@
-"""The worst case at one (s, a): nominal, penalized, constrained. Knows no states."""
+"""The worst case at one (s, a): nominal, penalized, constrained, or a user's own set. Knows no states."""
 
 from robustmdp.ambiguity.answer import Multipliers as Multipliers
 from robustmdp.ambiguity.answer import WorstCase as WorstCase
 from robustmdp.ambiguity.answer import worst_case as worst_case
-from robustmdp.ambiguity.records import Ambiguity as Ambiguity
+from robustmdp.ambiguity.base import Ambiguity as Ambiguity
 from robustmdp.ambiguity.records import Constrained as Constrained
 from robustmdp.ambiguity.records import Nominal as Nominal
 from robustmdp.ambiguity.records import Penalized as Penalized
+from robustmdp.ambiguity.records import check_ambiguity as check_ambiguity
+from robustmdp.ambiguity.records import is_set as is_set

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.records import Ambiguity, check_ambiguity
-from robustmdp.divergences.base import FloatArray
+from robustmdp.ambiguity.base import Ambiguity, FloatArray
+from robustmdp.ambiguity.records import check_ambiguity
 
 
 class Multipliers(NamedTuple):
@@ -33,7 +34,7 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
 
     Parameters
     ----------
-    ambiguity : Nominal, Penalized or Constrained, with one level
+    ambiguity : a set with one level
     p : (n,) probabilities
         A successor of probability zero never gets mass.
     v : (n,) values
@@ -43,49 +44,53 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     >>> answer.value, answer.distribution
     (0.75, array([0.75, 0.25]))
     """
-    check_ambiguity(ambiguity)
-    _checks.must(
-        isinstance(ambiguity.level, float),
-        f"{ambiguity.level_name} must be one number for one distribution: got an array",
-    )
-    probabilities, values = _checked(p, v)
-    support = np.flatnonzero(probabilities)
-    on_support = probabilities[support]
-    response, answer = _respond(ambiguity, on_support / on_support.sum(), values[support])
-    distribution = np.zeros_like(probabilities)
-    distribution[support] = response
-    dual, primal, eta, weight, _ = answer
-    scale, slope = ambiguity.divergence.kernel.scale, ambiguity.divergence.slope_at_one
-    weight /= scale
-    shift = weight * slope if slope else 0.0
-    return WorstCase(float(dual), distribution, Multipliers(float(eta + shift), float(weight)), float(primal - dual))
+    checked = check_ambiguity(ambiguity)
+    if not isinstance(checked.level, float):
+        _checks.fail(f"{checked.level_name} must be one number for one distribution: got an array")
+    probabilities, values = _check_row(p, v)
+    support = None
+    if probabilities.min() == 0.0:
+        support = np.flatnonzero(probabilities)
+        values, on_support = values[support], probabilities[support]
+    else:
+        on_support = probabilities
+    response = np.empty_like(on_support)
+    value, gap, eta, weight = _solve(checked, on_support / on_support.sum(), values, response)
+    distribution = response
+    if support is not None:
+        distribution = np.zeros_like(probabilities)
+        distribution[support] = response
+    return WorstCase(value, distribution, Multipliers(*checked.paper_multipliers(eta, weight)), gap)
 
 
-def _checked(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _solve(
+    ambiguity: Ambiguity, p: FloatArray, v: FloatArray, out: FloatArray
+) -> tuple[float, float, float, float]:
+    level = ambiguity.kernel_level(1.0)
+    assert isinstance(level, float)
+    spread = float(v.max() - v.min())
+    if spread == 0.0 or 1e-100 <= spread <= 1e100:
+        return ambiguity.kernel.worst_case(p, v, level, out)
+    # Squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
+    exponent = math.frexp(spread)[1]
+    level = math.ldexp(level, -exponent) if ambiguity.has_weight else level
+    low = float(v.min())
+    value, gap, eta, weight = ambiguity.kernel.worst_case(p, np.ldexp(v - low, -exponent), level, out)
+    return low + math.ldexp(value, exponent), math.ldexp(gap, exponent), low + math.ldexp(eta, exponent), math.ldexp(weight, exponent)
+
+
+def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     probabilities = np.array(p, dtype=np.float64)
     values = np.array(v, dtype=np.float64)
-    _checks.must(
-        probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0,
-        f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}",
-    )
-    bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
-    if bad.size:
-        _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
+    if not (probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0):
+        _checks.fail(f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}")
     total = probabilities.sum()
-    _checks.must(abs(total - 1) <= _checks.SUM_TOLERANCE, f"p must sum to 1: got {total:.12g}")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
+    if not (probabilities.min() >= 0.0 and abs(total - 1.0) <= _checks.SUM_TOLERANCE):
+        bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
+        if bad.size:
+            _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
+        _checks.fail(f"p must sum to 1: got {total:.12g}")
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values))
         _checks.fail(f"v must be finite: got {values[bad[0]]} at v[{bad[0]}]")
     return probabilities, values
-
-
-def _respond(ambiguity: Ambiguity, p: FloatArray, v: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
-    from robustmdp.ambiguity import _response
-
-    kernel = ambiguity.divergence.specialise(_response.respond_row)
-    level = ambiguity.kernel_level(1.0)
-    out = np.empty_like(p)
-    start = np.uint64(0)
-    return out, kernel(
-        tuple(ambiguity.spec), level, p, start, v, start, np.uint64(p.size), np.empty_like(p), out, start
-    )

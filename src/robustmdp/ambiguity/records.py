@@ -1,32 +1,20 @@
-"""How far the truth may be: three frozen records."""
+"""The sets of the paper: nominal, penalized, constrained."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
-from robustmdp.divergences import ChiSquare, FDivergence
-from robustmdp.divergences.base import FloatArray
-
-Level = float | FloatArray
+from robustmdp import _checks
+from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
+from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
 
 
-class Spec(NamedTuple):
-    """An ambiguity as compiled code sees it; the modes are those of ambiguity._rows."""
-
-    mode: int
-    kind: int
-    k: float
-    edge: float
-
-
-@dataclass(frozen=True)
-class Nominal:
+class Nominal(Ambiguity):
     """Nature cannot choose: the model is right.
 
     >>> from robustmdp import worst_case
@@ -34,49 +22,46 @@ class Nominal:
     1.0
     """
 
-    mode: ClassVar[int] = 0
+    is_nominal = True
     divergence: ClassVar[FDivergence] = ChiSquare()
-    level: ClassVar[float] = math.inf
-    level_name: ClassVar[str] = "weight"
-    is_nominal: ClassVar[bool] = True
-    has_weight: ClassVar[bool] = False
-    has_radius: ClassVar[bool] = False
+    level_name = "weight"
 
     @property
-    def spec(self) -> Spec:
-        """Mode and divergence for compiled code."""
-        return Spec(0, self.divergence.kernel.kind, self.divergence.kernel.k, math.inf)
-
-    def kernel_level(self, discount: float) -> Level:
-        """The level in normal form, for outcomes that are already discounted."""
-        del discount
+    def level(self) -> float:
+        """An infinite weight."""
         return math.inf
+
+    @property
+    def kernel(self) -> RowKernel:
+        from robustmdp import _core
+
+        kernel: RowKernel = _core.Nominal()
+        return kernel
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Nominal)
+
+    def __hash__(self) -> int:
+        return hash(Nominal)
+
+    def __repr__(self) -> str:
+        return "Nominal()"
 
     def __str__(self) -> str:
         return "nominal: the model is taken as true"
 
-    def _repr_html_(self) -> str:
-        return _display.as_html(type(self).__name__, [("meaning", str(self))])
 
-
-class _Levelled:
+class _Levelled(Ambiguity):
     """What the penalized and the constrained form share: a divergence and a level per pair or for all."""
 
-    mode: ClassVar[int]
-    level_name: ClassVar[str]
-    is_nominal: ClassVar[bool] = False
-    has_weight: ClassVar[bool] = False
-    has_radius: ClassVar[bool] = False
     divergence: FDivergence
 
     def __init__(self, divergence: FDivergence, level: npt.ArrayLike) -> None:
-        if not isinstance(divergence, FDivergence):
-            raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
         checked = _checks.level(self.level_name, level)
         if isinstance(checked, np.ndarray):
             checked = checked.copy()
             checked.flags.writeable = False
-        object.__setattr__(self, "divergence", divergence)
+        object.__setattr__(self, "divergence", check_divergence(divergence))
         object.__setattr__(self, "_level", checked)
 
     @property
@@ -86,10 +71,21 @@ class _Levelled:
         return level
 
     @property
-    def spec(self) -> Spec:
-        """Mode and divergence for compiled code."""
-        kernel = self.divergence.kernel
-        return Spec(self.mode, kernel.kind, kernel.k, self.divergence.edge)
+    def label(self) -> str:
+        per_pair = "per pair" if isinstance(self.level, np.ndarray) else f"{self.level:.3g}"
+        return f"{self.divergence.name} {self.level_name} {per_pair}"
+
+    def is_like(self, other: Ambiguity) -> bool:
+        return type(self) is type(other) and self.divergence == getattr(other, "divergence", None)
+
+    def contains(self, other: Ambiguity) -> bool:
+        if other.is_nominal:
+            return True
+        if not self.is_like(other):
+            return False
+        compare = np.less_equal if self.has_weight else np.greater_equal
+        missing = np.isnan(self.level) & np.isnan(other.level)
+        return bool(np.all(compare(self.level, other.level) | missing))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
@@ -107,14 +103,6 @@ class _Levelled:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.divergence, self.level)
-
-    def _repr_html_(self) -> str:
-        return _display.as_html(type(self).__name__, [("meaning", str(self))])
-
-    def _level_text(self) -> str:
-        if isinstance(self.level, float):
-            return f"{self.level:g}"
-        return f"{np.nanmin(self.level):g} to {np.nanmax(self.level):g}, one per state and action"
 
     def __repr__(self) -> str:
         level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
@@ -137,9 +125,8 @@ class Penalized(_Levelled):
     0.566219
     """
 
-    mode = 1
-    level_name = "weight"
     has_weight = True
+    level_name = "weight"
 
     def __init__(self, divergence: FDivergence, weight: npt.ArrayLike) -> None:
         super().__init__(divergence, weight)
@@ -149,12 +136,26 @@ class Penalized(_Levelled):
         """The paper's lambda."""
         return self.level
 
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = self.divergence.core.penalized()
+        return kernel
+
     def kernel_level(self, discount: float) -> Level:
         """Discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
-        factor = discount * self.divergence.kernel.scale
-        level = np.asarray(self.level)
-        scaled = np.where(np.isinf(level), np.inf, factor * np.where(np.isinf(level), 0.0, level))
-        return float(scaled) if scaled.ndim == 0 else scaled
+        factor = discount * self.divergence.scale
+        level = self.level
+        if isinstance(level, float):
+            return level if level == math.inf else factor * level
+        return np.where(np.isinf(level), np.inf, factor * np.where(np.isinf(level), 0.0, level))
+
+    @property
+    def eta_shift(self) -> Level:
+        slope = self.divergence.slope_at_one
+        return slope * self.level if slope else 0.0
+
+    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
+        return _unshift(self.divergence, eta, weight)
 
     def __str__(self) -> str:
         return f"penalized: nature pays {self._level_text()} per unit of {self.divergence.name} divergence"
@@ -174,9 +175,8 @@ class Constrained(_Levelled):
     0.5
     """
 
-    mode = 2
-    level_name = "radius"
     has_radius = True
+    level_name = "radius"
 
     def __init__(self, divergence: FDivergence, radius: npt.ArrayLike) -> None:
         super().__init__(divergence, radius)
@@ -186,20 +186,44 @@ class Constrained(_Levelled):
         """The paper's rho."""
         return self.level
 
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = self.divergence.core.constrained()
+        return kernel
+
     def kernel_level(self, discount: float) -> Level:
         """The radius in the normal form's unit."""
         del discount
-        return self.level / self.divergence.kernel.scale
+        return self.level / self.divergence.scale
+
+    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
+        return _unshift(self.divergence, eta, weight)
 
     def __str__(self) -> str:
         return f"constrained: nature stays within {self._level_text()} in {self.divergence.name} divergence"
 
 
-Ambiguity = Nominal | Penalized | Constrained
+def _unshift(divergence: FDivergence, eta: float, weight: float) -> tuple[float, float]:
+    weight /= divergence.scale
+    slope = divergence.slope_at_one
+    return eta + (weight * slope if slope else 0.0), weight
+
+
+def is_set(thing: object) -> bool:
+    """Whether this can serve as a set: one of ours, or a user's object with `worst_case(p, z, level)`."""
+    return isinstance(thing, Ambiguity) or (not isinstance(thing, type) and _is_own_set(thing))
+
+
+def _is_own_set(thing: object) -> bool:
+    return callable(getattr(thing, "worst_case", None)) and hasattr(thing, "level")
 
 
 def check_ambiguity(ambiguity: object) -> Ambiguity:
-    """Refuse anything but the three records."""
-    if isinstance(ambiguity, Nominal | Penalized | Constrained):
+    """Refuse anything but a set; a user's own is wrapped."""
+    if isinstance(ambiguity, Ambiguity):
         return ambiguity
+    if is_set(ambiguity):
+        from robustmdp.ambiguity.own import OwnSet
+
+        return OwnSet(ambiguity)
     raise TypeError(f"ambiguity must be Nominal(), Penalized(...) or Constrained(...): got {ambiguity!r}")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, worst_case
+from robustmdp.ambiguity import Ambiguity, Constrained, worst_case
 from robustmdp.analysis.numbers import alike, short
 from robustmdp.analysis.study import Study
 from robustmdp.divergences import FDivergence
@@ -42,7 +42,7 @@ _DATA = "How far the truth is from the model, only data can say: bring a log or 
 def lead(study: Study) -> str:
     """The answer in a few sentences."""
     advice, notes = study.suggestion, study.suggestion.candidates.notes
-    if isinstance(advice.ambiguity, Nominal):
+    if advice.ambiguity.is_nominal:
         if study.certain or "pays" in notes:
             return _CERTAIN if study.certain else _BEST_IN_WORLDS
         return _DEAR if study.sweep.curve.notes["knee"] >= 0 else _ROBUST_ALREADY
@@ -69,13 +69,13 @@ def lead(study: Study) -> str:
 
 def level_in_words(ambiguity: Ambiguity) -> str:
     """A level as one would say it."""
-    if isinstance(ambiguity, Nominal):
+    if ambiguity.is_nominal:
         return "trust the model"
     name, level = ambiguity.divergence.name, ambiguity.level
     if isinstance(level, np.ndarray):
         finite = level[np.isfinite(level)]
         return f"one radius per state and action, {finite.min():.3g} to {finite.max():.3g} in {name} divergence"
-    if isinstance(ambiguity, Penalized):
+    if ambiguity.has_weight:
         return f"a penalty of λ = {level:.3g} per unit of {name} divergence"
     return f"a radius of {level:.3g} in {name} divergence"
 
@@ -110,7 +110,7 @@ def _matches(study: Study) -> list[tuple[str, str]]:
     """The same level in the other form, where there is one."""
     if not study.matching:
         return []
-    other = "radius" if isinstance(study.suggestion.ambiguity, Penalized) else "weight"
+    other = "radius" if study.suggestion.ambiguity.has_weight else "weight"
     word = "a radius of" if other == "radius" else "λ ="
     same = "has the same worst case from the start (Theorem 3.1 of arXiv 2302.01248)"
     return [("in the other form", f"{word} {short(study.matching[other])} {same}")]
@@ -119,9 +119,9 @@ def _matches(study: Study) -> list[tuple[str, str]]:
 def _meaning(study: Study) -> tuple[Block, ...]:
     """What the level says, with a coin for scale."""
     ambiguity, name = study.suggestion.ambiguity, study.divergence.name
-    if isinstance(ambiguity, Nominal):
+    if ambiguity.is_nominal:
         return ()
-    if isinstance(ambiguity, Penalized):
+    if ambiguity.has_weight:
         room = (
             f"λ, the weight, is what it pays per unit of {name} divergence between its chances and the model's. A "
             "small λ lets it bend a lot; a very large λ is the same as trusting the model."

@@ -15,7 +15,7 @@ from robustmdp.analysis.layout import Layout
 from robustmdp.analysis.names import Names
 from robustmdp.analysis.page import sections_of
 from robustmdp.analysis.study import Progress, Study, study
-from robustmdp.divergences import KL, Divergence, FDivergence
+from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.report import write_page
 from robustmdp.tuning.worlds import Models
@@ -133,7 +133,7 @@ def _program(
     initial: npt.ArrayLike | None,
 ) -> str:
     """The main steps as a program; imports of the source go to the top."""
-    own = isinstance(study.divergence, Divergence)
+    own = not study.divergence.is_built_in
     lines, divergence = source.splitlines(), "divergence" if own else f"rm.{study.divergence!r}"
     lines += ["divergence = ...  # yours"] if own else []
     imports = sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))})

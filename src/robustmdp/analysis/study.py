@@ -136,7 +136,7 @@ def study(
             progress("robustness curve", 0.35 + 0.25 * (before + share) / len(forms))
 
         sweeps.append(sweep(mdp, divergence, form, level, trusting, start, threads=threads, progress=told))
-    if isinstance(advice.ambiguity, Penalized):
+    if advice.ambiguity.has_weight:
         # The recommended knee is that of more levels than are shown.
         sweeps[0] = replace(sweeps[0], curve=sweeps[0].curve.with_notes(knee=sweeps[0].place))
     tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, sweeps[0])}
@@ -157,14 +157,14 @@ def study(
 def _forms(ambiguity: Ambiguity, matching: Mapping[str, float]) -> dict[Form, float | None]:
     """The forms to sweep over, that of the recommendation first, each with the level that says the same."""
     weights: dict[Form, float | None] = {Penalized: matching.get("weight")}
-    if isinstance(ambiguity, Constrained) and isinstance(ambiguity.level, float):
+    if ambiguity.has_radius and isinstance(ambiguity.level, float):
         return {Constrained: ambiguity.level, **weights}
     return weights
 
 
 def trusts(ambiguity: Ambiguity) -> bool:
     """Is the model taken as true?"""
-    return isinstance(ambiguity, Nominal)
+    return ambiguity.is_nominal
 
 
 def _matching(
@@ -173,12 +173,12 @@ def _matching(
     """The radius that stands for the recommendation, and the weight and radius that say the same (Theorem 3.1)."""
     ambiguity = advice.ambiguity
     if mdp.discount == 0.0:
-        return ambiguity.level if isinstance(ambiguity, Constrained) else _USUAL_RADIUS, {}
-    if isinstance(ambiguity, Penalized):
+        return ambiguity.level if ambiguity.has_radius else _USUAL_RADIUS, {}
+    if ambiguity.has_weight:
         radius = matching_radius(mdp, ambiguity, start, threads=threads)
         usual = radius if 0.0 < radius < np.inf else _USUAL_RADIUS
         return usual, {"weight": float(ambiguity.level), "radius": radius}
-    if isinstance(ambiguity, Constrained) and isinstance(ambiguity.level, float):
+    if ambiguity.has_radius and isinstance(ambiguity.level, float):
         weight = matching_weight(mdp, ambiguity, start, threads=threads)
         return ambiguity.level, {"weight": weight, "radius": ambiguity.level}
     if advice.radii is not None:

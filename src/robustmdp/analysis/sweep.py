@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ class Sweep:
     @property
     def penalized(self) -> bool:
         """Are the levels weights? Otherwise they are radii."""
-        return isinstance(self.points[0].ambiguity, Penalized)
+        return self.points[0].ambiguity.has_weight
 
     @property
     def form(self) -> str:
@@ -85,7 +86,7 @@ def sweep(
         place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
         levels[place] = asked
     points = []
-    for point in points_along(mdp, divergence, form, levels, trusting, threads=threads):
+    for point in points_along(mdp, partial(form, divergence), levels, trusting, threads=threads):
         points.append(point)
         progress(len(points) / len(levels))
     curve = as_table(points, start, form.level_name).with_notes(best=float(start @ trusting.value))

@@ -82,7 +82,6 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
 
 def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> None:
     """The level, why, and what to type next."""
-    from robustmdp.ambiguity import Nominal
     from robustmdp.analysis.advice import level_in_words
     from robustmdp.cli import show
 
@@ -91,7 +90,7 @@ def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> N
         show.say(sentence)
     if source.counts is None:
         level = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
-        how = "" if isinstance(advice.ambiguity, Nominal) else level
+        how = "" if advice.ambiguity.is_nominal else level
         show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
 
 

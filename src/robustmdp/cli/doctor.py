@@ -26,10 +26,10 @@ _OPTIONAL = {
 _EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "joblib": "processes"}
 
 
-@click.command(short_help="Versions, threads, cache, optional parts.")
+@click.command(short_help="Versions, threads, compiled core, optional parts.")
 @given.output_options
 def doctor(as_json: bool, quiet: bool) -> None:
-    """Say versions, threads, the cache of compiled kernels, and which optional parts are there.
+    """Show versions, threads, how the compiled core was built, and which optional parts are there.
 
     \b
     Example:
@@ -39,12 +39,13 @@ def doctor(as_json: bool, quiet: bool) -> None:
 
     del quiet
     facts = {"robustmdp": __version__, "python": platform.python_version(), "system": platform.platform(), **_machine()}
+    build = _build()
     core = {name: _version(name) for name in _CORE}
     optional = {name: _version(name) for name in _OPTIONAL}
     if as_json:
-        show.print_json({**facts, "core": core, "optional": optional})
+        show.print_json({**facts, "build": build, "core": core, "optional": optional})
         return
-    rows = [(name, str(value)) for name, value in {**facts, **core}.items()]
+    rows = [(name, str(value)) for name, value in {**facts, **_describe(build), **core}.items()]
     show.print_rows("This installation", ("part", "found"), rows)
     parts = [(name, optional[name] or f"pip install {_package(name)}", use) for name, use in _OPTIONAL.items()]
     show.print_rows("Optional parts", ("part", "found", "for"), parts)
@@ -62,9 +63,28 @@ def _machine() -> dict[str, Any]:
     return {
         "cores": os.cpu_count(),
         "threads": thread_count(None),
-        "compiler": "off (NUMBA_DISABLE_JIT)" if config.DISABLE_JIT else "on",
-        "kernel cache": str(folder),
-        "cached kernels": f"{len(files)} files, {size / 1e6:.1f} MB",
+        "learners' compiler": "off (NUMBA_DISABLE_JIT)" if config.DISABLE_JIT else "on",
+        "learners' cache": str(folder),
+        "learners' kernels": f"{len(files)} files, {size / 1e6:.1f} MB",
+    }
+
+
+def _build() -> dict[str, Any]:
+    """How the compiled core was built, and the instruction sets that this processor can use."""
+    from robustmdp import _core
+
+    info = _core.build_info()
+    others = [name for name in _core.available() if name != _core.variant]
+    standard = f"C++{info['standard'] // 100 % 100}"
+    return {**info, "standard": standard, "also_available": others}
+
+
+def _describe(build: dict[str, Any]) -> dict[str, str]:
+    others = ", ".join(build["also_available"])
+    also = f" ({others} is available by ROBUSTMDP_CORE)" if others else ""
+    return {
+        "instruction set": f"{build['instruction_set']}{also}",
+        "core compiled by": f"{build['compiler']}, {build['standard']}",
     }
 
 

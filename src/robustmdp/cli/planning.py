@@ -39,7 +39,6 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     """
     from robustmdp import _checks, evaluate, io
     from robustmdp import solve as solved
-    from robustmdp.ambiguity import Nominal
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
     from robustmdp.cli.words import check_out, parse_ambiguity, parse_problem, parse_solver
@@ -47,7 +46,7 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     ambiguity = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
     _checks.must(
-        not isinstance(ambiguity, Nominal) or not given.was_typed("divergence"),
+        not ambiguity.is_nominal or not given.was_typed("divergence"),
         "--divergence must come with --weight or --radius: without them the model is taken as true",
     )
     solver = parse_solver(options["solver"], _SOLVERS)
@@ -95,7 +94,6 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
       robustmdp match chain --divergence kl --radius 0.1
     """
     from robustmdp import _checks, matching_radius, matching_weight
-    from robustmdp.ambiguity import Nominal, Penalized
     from robustmdp.cli import show
     from robustmdp.cli.sources import parse_source
     from robustmdp.cli.words import parse_ambiguity, refuse_log
@@ -103,11 +101,11 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
 
     del quiet
     ambiguity: Any = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
-    _checks.must(not isinstance(ambiguity, Nominal), "give --weight to get its radius, or --radius to get its weight")
+    _checks.must(not ambiguity.is_nominal, "give --weight to get its radius, or --radius to get its weight")
     refuse_log(problem)
     source = parse_source(problem, discount=options["discount"], initial=options["initial"])
     mdp, start = source.mdp, distribution(source.mdp, source.initial)
-    to_radius = isinstance(ambiguity, Penalized)
+    to_radius = ambiguity.has_weight
     found = (matching_radius if to_radius else matching_weight)(mdp, ambiguity, start, threads=options["threads"])
     wanted = "radius" if to_radius else "weight"
     if as_json:

@@ -120,11 +120,9 @@ def say(sentence: str, *, whole: bool = False) -> None:
 
 def print_solution(title: str, ambiguity: Ambiguity, solution: Solution, rows: int, last: Sequence[str] = ()) -> None:
     """The first states with action, value and bounds where there are any, and how the run ended."""
-    from robustmdp.ambiguity import Nominal
-
     certified = math.isfinite(solution.error_bound)
     digits = 4 if not certified or solution.error_bound == 0 else max(4, min(12, 1 + _decimals(solution.error_bound)))
-    value = "value" if isinstance(ambiguity, Nominal) else "worst-case value"
+    value = "value" if ambiguity.is_nominal else "worst-case value"
     header = ("state", "action", value, *(("lower bound", "upper bound") if certified else ()))
     table = list(zip(*list(solution.columns().values())[: len(header)], strict=True))
     cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]

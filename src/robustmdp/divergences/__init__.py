@@ -1,6 +1,7 @@
 """f, its conjugate f* and f*': how a distance between distributions is measured. Knows no probabilities."""
 
 from robustmdp.divergences.base import FDivergence as FDivergence
+from robustmdp.divergences.base import check_divergence as check_divergence
 from robustmdp.divergences.cressie_read import KL as KL
 from robustmdp.divergences.cressie_read import Burg as Burg
 from robustmdp.divergences.cressie_read import ChiSquare as ChiSquare

@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-
-
-class Kernel(NamedTuple):
-    """How compiled code knows a divergence: f = scale * (kind, k in normal form) + slope_at_one * (t - 1)."""
-
-    kind: int
-    k: float
-    scale: float
 
 
 class FDivergence(ABC):
@@ -27,20 +19,22 @@ class FDivergence(ABC):
     Subclasses are frozen and hold only what defines f.
     """
 
+    is_built_in: ClassVar[bool] = True  # then `repr` is the code that makes it
+
     @property
     @abstractmethod
     def name(self) -> str:
         """The name shown to people."""
 
     @property
-    @abstractmethod
-    def kernel(self) -> Kernel:
-        """Code and parameters for compiled code."""
-
-    @property
     def scale(self) -> float:
         """f = scale * (normal form, with f'(1) = 0) + slope_at_one * (t - 1)."""
-        return self.kernel.scale
+        return 1.0
+
+    @property
+    @abstractmethod
+    def core(self) -> Any:
+        """The normal form, compiled: f, f* and f*' of arrays, and the kernels of its penalty and its ball."""
 
     @property
     @abstractmethod
@@ -70,58 +64,37 @@ class FDivergence(ABC):
     @property
     def edge(self) -> float:
         """f'(inf) in normal form."""
-        return (self.slope_at_infinity - self.slope_at_one) / self.kernel.scale
-
-    def specialise(self, entry: Any) -> Any:
-        """The compiled kernel `entry` for this divergence; built-in ones share one copy."""
-        return entry
+        return (self.slope_at_infinity - self.slope_at_one) / self.scale
 
     def f(self, t: npt.ArrayLike) -> FloatArray:
         """f(t), infinite for t < 0."""
-        from robustmdp.divergences.kernels import generators
-
-        kind, k, scale = self.kernel
         ratios = np.asarray(t, dtype=np.float64)
-        endless = np.isposinf(ratios)
-        finite = np.where(endless, 1.0, ratios)
         out = np.empty(ratios.size)
-        generators(kind, k, finite.ravel(), out)
-        return np.where(endless, np.inf, scale * out.reshape(ratios.shape) + self.slope_at_one * (finite - 1.0))
+        self.core.f(ratios.ravel(), out)
+        finite = np.where(np.isfinite(ratios), ratios, 1.0)
+        return np.asarray(self.scale * out.reshape(ratios.shape) + self.slope_at_one * (finite - 1.0))
 
     def conjugate(self, s: npt.ArrayLike) -> FloatArray:
         """f*(s) = sup over t >= 0 of s t - f(t), infinite beyond the domain."""
-        kind, k, scale = self.kernel
-
-        def one(s: float) -> float:
-            from robustmdp.divergences.kernels import conjugate
-
-            y = (s - self.slope_at_one) / scale
-            if y > self.edge:
-                return math.inf
-            if y == -math.inf:
-                return -float(self.f(0.0))
-            return float(scale * conjugate(kind, k, self.edge, False, -y) + self.slope_at_one)
-
-        return _elementwise(one, s)
+        return self.scale * self._of_conjugate(s, derivative=False) + self.slope_at_one
 
     def conjugate_derivative(self, s: npt.ArrayLike) -> FloatArray:
         """f*'(s), the t at which the supremum is attained."""
-        kind, k, scale = self.kernel
+        return self._of_conjugate(s, derivative=True)
 
-        def one(s: float) -> float:
-            from robustmdp.divergences.kernels import tilt
-
-            y = (s - self.slope_at_one) / scale
-            return tilt(kind, k, self.edge, False, -y)[0] if y <= self.edge else math.inf
-
-        return _elementwise(one, s)
+    def _of_conjugate(self, s: npt.ArrayLike, derivative: bool) -> FloatArray:
+        y = (np.asarray(s, dtype=np.float64) - self.slope_at_one) / self.scale
+        out = np.empty(y.size)
+        self.core.conjugate(y.ravel(), out, derivative)
+        return out.reshape(y.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-def _elementwise(function: Callable[[float], float], argument: npt.ArrayLike) -> FloatArray:
-    """Apply a function of a number to an array of any shape."""
-    values = np.asarray(argument, dtype=np.float64)
-    flat = np.fromiter((function(float(value)) for value in values.ravel()), np.float64, values.size)
-    return flat.reshape(values.shape)
+def check_divergence(divergence: object) -> FDivergence:
+    """Refuse anything but a divergence."""
+    if isinstance(divergence, FDivergence):
+        return divergence
+    raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
+

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from robustmdp import _checks
-from robustmdp.divergences.base import FDivergence, Kernel
-
-_CRESSIE_READ = 0  # the code in divergences.kernels, which is not imported here because it loads Numba
+from robustmdp.divergences.base import FDivergence
 
 
 class _PowerDivergence(FDivergence):
     """f = scale * (t^k - 1 - k (t-1))/(k (k-1)) + slope_at_one * (t-1)."""
+
+    @property
+    @abstractmethod
+    def power(self) -> float:
+        """The family's k."""
+
+    @property
+    def core(self) -> Any:
+        from robustmdp import _core
+
+        # The named members have cheaper formulas.
+        named = {0.0: "Burg", 0.5: "Hellinger", 1.0: "KullbackLeibler", 2.0: "ChiSquare", 3.0: "Cubic"}.get(self.power)
+        return getattr(_core, named)() if named else _core.Power(self.power)
 
     @property
     def slope_at_one(self) -> float:
@@ -20,17 +33,15 @@ class _PowerDivergence(FDivergence):
 
     @property
     def curvature_at_one(self) -> float:
-        return self.kernel.scale
+        return self.scale
 
     @property
     def value_at_zero(self) -> float:
-        _, k, scale = self.kernel
-        return scale / k - self.slope_at_one if k > 0.0 else math.inf
+        return self.scale / self.power - self.slope_at_one if self.power > 0.0 else math.inf
 
     @property
     def slope_at_infinity(self) -> float:
-        _, k, scale = self.kernel
-        return scale / (1.0 - k) + self.slope_at_one if k < 1.0 else math.inf
+        return self.scale / (1.0 - self.power) + self.slope_at_one if self.power < 1.0 else math.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,8 +65,8 @@ class CressieRead(_PowerDivergence):
         return f"Cressie-Read({self.k:g})"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_CRESSIE_READ, self.k, 1.0)
+    def power(self) -> float:
+        return self.k
 
     def __repr__(self) -> str:
         return f"CressieRead({self.k!r})"
@@ -74,8 +85,12 @@ class ChiSquare(_PowerDivergence):
         return "chi-square"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_CRESSIE_READ, 2.0, 2.0)
+    def power(self) -> float:
+        return 2.0
+
+    @property
+    def scale(self) -> float:
+        return 2.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +106,8 @@ class KL(_PowerDivergence):
         return "Kullback-Leibler"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_CRESSIE_READ, 1.0, 1.0)
+    def power(self) -> float:
+        return 1.0
 
     @property
     def slope_at_one(self) -> float:
@@ -112,8 +127,8 @@ class Burg(_PowerDivergence):
         return "Burg"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_CRESSIE_READ, 0.0, 1.0)
+    def power(self) -> float:
+        return 0.0
 
     @property
     def slope_at_one(self) -> float:
@@ -133,5 +148,9 @@ class Hellinger(_PowerDivergence):
         return "Hellinger"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_CRESSIE_READ, 0.5, 0.5)
+    def power(self) -> float:
+        return 0.5
+
+    @property
+    def scale(self) -> float:
+        return 0.5

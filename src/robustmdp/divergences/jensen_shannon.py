@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from robustmdp.divergences.base import FDivergence, Kernel
-
-_JENSEN_SHANNON = 1  # the code in divergences.kernels
+from robustmdp.divergences.base import FDivergence
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,8 +22,10 @@ class JensenShannon(FDivergence):
         return "Jensen-Shannon"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_JENSEN_SHANNON, 0.0, 1.0)
+    def core(self) -> Any:
+        from robustmdp import _core
+
+        return _core.JensenShannon()
 
     @property
     def slope_at_one(self) -> float:

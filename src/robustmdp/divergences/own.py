@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.divergences.base import FDivergence, FloatArray, Kernel, _elementwise
+from robustmdp.divergences.base import FDivergence, FloatArray
 
-_OWN = 3  # the code in divergences.kernels
 _ROUNDING = 1e-9
 
 
@@ -37,6 +35,8 @@ class Divergence(FDivergence):
     1.0
     """
 
+    is_built_in = False
+
     def __init__(
         self,
         name: str,
@@ -57,8 +57,13 @@ class Divergence(FDivergence):
         return self._name
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_OWN, self._slope_at_one, 1.0)
+    def functions(self) -> tuple[Callable[[float], float], Callable[[float], float]]:
+        """f* and f*' as they were given."""
+        return self._conjugate, self._derivative
+
+    @property
+    def core(self) -> Any:
+        raise NotImplementedError
 
     @property
     def slope_at_one(self) -> float:
@@ -91,11 +96,6 @@ class Divergence(FDivergence):
     def conjugate_derivative(self, s: npt.ArrayLike) -> FloatArray:
         return _elementwise(lambda one: _call(self._derivative, one) if one <= self._edge else math.inf, s)
 
-    def specialise(self, entry: Any) -> Any:
-        from robustmdp import _jit
-
-        return _jit.respecialise(entry, _copies(self._conjugate, self._derivative))
-
     def _generator(self, t: float) -> float:
         if t < 0.0:
             return math.inf
@@ -124,16 +124,11 @@ def _rebuild(name: str, conjugate: Any, derivative: Any, edge: float) -> Diverge
     return Divergence(name, conjugate, derivative, slope_at_infinity=edge)
 
 
-@lru_cache(maxsize=64)
-def _copies(conjugate: Any, derivative: Any) -> dict[Any, Any]:
-    """The compiled copies of kernels for one pair of functions, in memory, to be added to."""
-    from robustmdp import _jit
-    from robustmdp.divergences import kernels
-
-    return {
-        kernels.own_conjugate: _jit.compile_own(conjugate),
-        kernels.own_conjugate_derivative: _jit.compile_own(derivative),
-    }
+def _elementwise(function: Callable[[float], float], argument: npt.ArrayLike) -> FloatArray:
+    """Apply a function of a number to an array of any shape."""
+    values = np.asarray(argument, dtype=np.float64)
+    flat = np.fromiter((function(float(value)) for value in values.ravel()), np.float64, values.size)
+    return flat.reshape(values.shape)
 
 
 def _call(function: Callable[[float], float], s: float) -> float:

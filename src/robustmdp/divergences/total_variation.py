@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.divergences.base import FDivergence, FloatArray, Kernel
-
-_TOTAL_VARIATION = 2  # the code in divergences.kernels
+from robustmdp.divergences.base import FDivergence, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +25,10 @@ class TotalVariation(FDivergence):
         return "total variation"
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(_TOTAL_VARIATION, 0.0, 1.0)
+    def core(self) -> Any:
+        from robustmdp import _core
+
+        return _core.TotalVariation()
 
     @property
     def slope_at_one(self) -> float:
@@ -44,6 +45,14 @@ class TotalVariation(FDivergence):
     @property
     def slope_at_infinity(self) -> float:
         return 0.5
+
+    def f(self, t: npt.ArrayLike) -> FloatArray:
+        ratios = np.asarray(t, dtype=np.float64)
+        return np.where(ratios < 0.0, np.inf, 0.5 * np.abs(ratios - 1.0))
+
+    def conjugate(self, s: npt.ArrayLike) -> FloatArray:
+        s = np.asarray(s, dtype=np.float64)
+        return np.where(s > 0.5, np.inf, np.maximum(s, -0.5))
 
     def conjugate_derivative(self, s: npt.ArrayLike) -> FloatArray:
         """1 inside (-1/2, 1/2], 0 below, infinite above: a selection at the kinks."""

@@ -22,7 +22,7 @@ def algorithm_3(mdp: MDP, ambiguity: Penalized, steps: int, inner_steps: int) ->
     bellman = RobustBellman(mdp, ambiguity, threads=1)
     v = np.full(mdp.n_states, mdp.value_range[1])
     yield v
-    if isinstance(ambiguity.divergence, ChiSquare | KL):
+    if ambiguity.divergence in (ChiSquare(), KL()):
         for progress in islice(DualAscent(steps, inner_steps).iterate(bellman, None, 0.0), steps):
             yield progress.swept
         return

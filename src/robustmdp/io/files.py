@@ -14,8 +14,9 @@ from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file
 from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_meta
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
-from robustmdp.io.rows import Read, check_room, model_of
+from robustmdp.io.rows import Read, model_of
 from robustmdp.models import MDP
+from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
 
 
@@ -53,7 +54,7 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     meta = read_meta(file) if kind.noted else None
     opened = kind.open(file, meta is not None)
     if isinstance(opened, MDP):
-        check_room(opened, file.name)
+        check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
         return opened if discount is None else opened.with_discount(discount)
     found = model_of(opened, meta, _discount(discount, meta, file.name))
     _tell_of_stays([found], file.name)

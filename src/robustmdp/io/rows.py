@@ -9,13 +9,12 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.io.columns import Source, in_order
 from robustmdp.io.meta import Meta
-from robustmdp.models import MDP
-from robustmdp.models.assembly import Rows, assemble, rescale, to_mdp, wrong_sum
+from robustmdp.models import MDP, row_sums
+from robustmdp.models.assembly import Rows, assemble, to_mdp
+from robustmdp.models.consistency import check_room
 from robustmdp.models.mdp import FloatArray
 
-_ROOM = 1 << 20  # entries of a table over states and actions that no file has to justify
 _ROUNDING = 1e-9  # of the largest reward: what a mean may lose
-_SPARSENESS = 1000  # how many entries of that table a transition may stand for
 
 
 class Read(NamedTuple):
@@ -34,43 +33,42 @@ def model_of(source: Source, meta: Meta | None, discount: float) -> Read:
     if rows is None or not len(rows.states):
         _checks.fail(f"{source.name} must hold at least one transition: got none")
     n_states = _n_states(rows, source)
-    _check_sums(rows, source)
+    _normalise(rows, source)
     rows, stays = _with_stays(rows, n_states, source)
     if meta is None:
-        rescale(rows)  # what this package wrote keeps its bits
         mdp = to_mdp(rows, n_states, discount, names=source.names)
     else:
         mdp = _noted(rows, n_states, meta, discount, source.name)
-    check_room(mdp, source.name)
+    check_room(mdp.n_states, mdp.n_actions, mdp.nnz, source.name)
     return Read(mdp, stays)
 
 
 def _n_states(rows: Rows, source: Source) -> int:
     """As promised, or the largest state + 1, before any memory is taken for them."""
     promised = source.n_states
-    if promised is not None and rows.top >= promised:
+    if promised is not None and rows.largest_state >= promised:
         _checks.fail(
             f"the states of {source.name} must lie in 0..{promised - 1}, as it says itself: "
-            f"got {rows.top} at {source.place(rows.top_row)}"
+            f"got {rows.largest_state} at {source.place(rows.largest_state_row)}"
         )
-    n_states = rows.top + 1 if promised is None else promised
+    n_states = rows.largest_state + 1 if promised is None else promised
     if n_states > 2 * len(rows.indices) + 1:
         _checks.fail(
             f"every state must have an action or be reached: {source.name} has states up to {n_states - 1} "
-            f"and {len(rows.indices)} transitions (the largest state is at {source.place(rows.top_row)})"
+            f"and {len(rows.indices)} transitions (the largest state is at {source.place(rows.largest_state_row)})"
         )
     return n_states
 
 
-def _check_sums(rows: Rows, source: Source) -> None:
-    wrong = wrong_sum(rows)
-    if wrong is not None:
-        pair, total = wrong
+def _normalise(rows: Rows, source: Source) -> None:
+    def describe(pair: int, total: float) -> str:
         state, action = int(rows.states[pair]), int(rows.actions[pair])
-        _checks.fail(
+        return (
             f"the probabilities of state {state} and action {action} must sum to 1: got {total:.9g} "
             f"at {source.place(_first_row(source, state, action))}"
         )
+
+    row_sums.normalise(rows.indptr, rows.probabilities, describe, in_place=True)
 
 
 def _first_row(source: Source, state: int, action: int) -> int:
@@ -108,15 +106,6 @@ def _with_stays(rows: Rows, n_states: int, source: Source) -> tuple[Rows, int]:
     return complete, len(states)
 
 
-def check_room(mdp: MDP, name: str) -> None:
-    """Refuse an action number that would make tables over states and actions absurdly large."""
-    _checks.must(
-        mdp.n_states * mdp.n_actions <= max(_ROOM, _SPARSENESS * mdp.nnz),
-        f"actions must be numbered from 0 on: {name} has {mdp.n_states} states, {mdp.nnz} transitions and "
-        f"actions up to {mdp.n_actions - 1}",
-    )
-
-
 def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) -> MDP:
     """The model that was written: without explicit ends, with its own actions, rewards and names."""
     _same("states", meta.n_states + meta.ends, n_states, name)
@@ -130,7 +119,7 @@ def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) ->
         _same("transitions", len(meta.rewards), len(rows.indices), name)
         noted = np.array(meta.rewards)
         _check_means(rows, noted, name)
-        rows = rows._replace(rewards=noted, spread=True)
+        rows = rows._replace(rewards=noted, rewards_on_successors=True)
     _same("actions", meta.n_actions, max(meta.n_actions, int(rows.actions.max()) + 1), name)
     return to_mdp(
         rows,

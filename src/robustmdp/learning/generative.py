@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.learning import running
+from robustmdp.learning._codes import check_learnable
 from robustmdp.learning.pupils import Default, PrintedSweeper, Pupil, setting_of
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
@@ -71,7 +71,7 @@ class GenerativeQLearning(Runnable):
     touring: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_ambiguity(self.ambiguity)
+        check_learnable(self.ambiguity)
         check_schedule("q_steps", self.q_steps)
         check_schedule("eta_steps", self.eta_steps)
         running.check_burn_in(self.burn_in)

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._jit import kernel
-from robustmdp.ambiguity import Ambiguity, Penalized
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
-from robustmdp.divergences.kernels import TOTAL_VARIATION, slope
+from robustmdp.learning._codes import check_learnable, code_of, specialise
+from robustmdp.learning._jit import kernel
+from robustmdp.learning._kernels import TOTAL_VARIATION, slope
 from robustmdp.learning.schedules import Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
 from robustmdp.learning.updates import clip, outcome, step_size
 
@@ -59,27 +59,27 @@ def learn_worst_case(
     >>> abs(learned.value - worst_case(doubt, [0.5, 0.5], [0.0, 2.0]).value) < 0.02
     True
     """
-    check_ambiguity(ambiguity)
+    check_learnable(ambiguity)
     divergence = ambiguity.divergence
-    if not isinstance(ambiguity, Penalized) or divergence.kernel.kind == TOTAL_VARIATION:
+    if not ambiguity.has_weight or code_of(divergence).kind == TOTAL_VARIATION:
         _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
-    weight = ambiguity.weight
+    weight = ambiguity.level
     _checks.must(
         isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
     )
     low, high = (_checks.finite_number("value_range", bound) for bound in value_range)
     _checks.must(low <= high, f"value_range must be (low, high): got {value_range!r}")
     eta = _checks.finite_number("eta", eta)
-    chi_square = isinstance(divergence, ChiSquare)
+    chi_square = divergence == ChiSquare()
     schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
     check_schedule("steps", schedule)
-    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.kernel.scale))
-    kind, k, scale = divergence.kernel
+    kind, k, scale = code_of(divergence)
+    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), scale))
     level = float(weight) * scale
     shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
     wide = 2.0 * float(weight)
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
-    ascend = divergence.specialise(ascend_stream)
+    ascend = specialise(divergence, ascend_stream)
     state = np.array([min(max(eta - shift, interval[0]), interval[1]), math.inf])
     values, taken = [], 0
     for piece in _pieces(outcomes):

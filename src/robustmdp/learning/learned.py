@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Penalized
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.sources import ModelSource, Shape
 from robustmdp.operators import RobustBellman
@@ -132,10 +132,9 @@ class _LearnedDual:
     def __call__(self) -> FloatArray:
         shape = self.shape
         eta = self.pupil.eta(self.span) / (shape.discount or 1.0)
-        slope = self.ambiguity.divergence.slope_at_one
-        if isinstance(self.ambiguity, Penalized) and slope:
-            weights = np.broadcast_to(self.ambiguity.weight, (shape.n_states, shape.n_actions))
-            eta = eta + slope * shape.pairs(weights)
+        if self.ambiguity.has_weight and self.ambiguity.divergence.slope_at_one != 0.0:
+            weights = np.broadcast_to(self.ambiguity.level, (shape.n_states, shape.n_actions))
+            eta = eta + self.ambiguity.divergence.slope_at_one * shape.pairs(weights)
         return shape.table(eta, math.nan)
 
     def __reduce__(self) -> tuple[Any, ...]:

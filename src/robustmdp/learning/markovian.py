@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Penalized
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning import running
+from robustmdp.learning._codes import check_learnable
 from robustmdp.learning.pupils import Default, PrintedFollower, Pupil, setting_of
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
@@ -69,14 +69,14 @@ class MarkovianQLearning(Runnable):
     touring: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_ambiguity(self.ambiguity)
+        check_learnable(self.ambiguity)
         check_schedule("q_steps", self.q_steps)
         check_schedule("eta_steps", self.eta_steps)
         running.check_burn_in(self.burn_in)
         if self.initial is not None:
             _checks.finite_number("initial", self.initial)
         _checks.must(self.count in ("visits", "steps"), f"count must be 'visits' or 'steps': got {self.count!r}")
-        chi_square = isinstance(self.ambiguity, Penalized) and isinstance(self.ambiguity.divergence, ChiSquare)
+        chi_square = self.ambiguity.has_weight and self.ambiguity.divergence == ChiSquare()
         _checks.must(
             not self.literal or (chi_square and self.printed),
             f"literal is Algorithm 2 as printed, which is for a chi-square penalty: got {self.ambiguity!r}",

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._jit import kernel
-from robustmdp.ambiguity import Ambiguity, Constrained
-from robustmdp.ambiguity._kl import constrained
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import KL
+from robustmdp.learning._codes import check_learnable
+from robustmdp.learning._jit import kernel
+from robustmdp.learning._kl_ball import worst_mean
 from robustmdp.learning.pupils import Pupil, Tabled, Tables, level_of, setting_of
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, check_schedule
@@ -44,7 +45,8 @@ class MultilevelQLearning(Runnable):
     touring: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        ball = isinstance(self.ambiguity, Constrained) and isinstance(self.ambiguity.divergence, KL)
+        check_learnable(self.ambiguity)
+        ball = self.ambiguity.has_radius and self.ambiguity.divergence == KL()
         _checks.must(ball, f"multilevel Q-learning is for a Kullback-Leibler ball: got {self.ambiguity!r}")
         check_schedule("q_steps", self.q_steps)
         ratio = _checks.finite_number("ratio", self.ratio)
@@ -124,12 +126,7 @@ class _Multilevel(Tabled):
 @kernel
 def multilevel_difference(x, radius):
     """The worst case of all samples minus the mean of those of the even and the odd ones."""
-    size = len(x)
-    half = size // 2
-    even, odd, scratch = x[0::2].copy(), x[1::2].copy(), np.empty(size)
-    p = np.full(size, 1.0 / size)
-    p_half = np.full(half, 1.0 / half)
-    whole = constrained(p, 0, x, 0, size, radius, math.nan, 1e-9, False, scratch)[0]
-    first = constrained(p_half, 0, even, 0, half, radius, math.nan, 1e-9, False, scratch)[0]
-    second = constrained(p_half, 0, odd, 0, half, radius, math.nan, 1e-9, False, scratch)[0]
-    return whole - 0.5 * (first + second)
+    scratch = np.empty(len(x))
+    even = worst_mean(x[0::2].copy(), radius, scratch)
+    odd = worst_mean(x[1::2].copy(), radius, scratch)
+    return worst_mean(x, radius, scratch) - 0.5 * (even + odd)

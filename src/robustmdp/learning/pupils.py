@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Penalized
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
-from robustmdp.divergences.kernels import TOTAL_VARIATION
 from robustmdp.learning import updates
+from robustmdp.learning._codes import spec_of, specialise
+from robustmdp.learning._kernels import CONSTRAINED, NOMINAL, PENALIZED, TOTAL_VARIATION
 from robustmdp.learning.schedules import Numbers, Schedule, Setting
 from robustmdp.learning.sources import Experience, Shape, Source
 
@@ -36,7 +37,7 @@ class Level(NamedTuple):
 
 def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
     """The limits become what they are: no ambiguity, or the lowest successor."""
-    mode, kind, k, edge = ambiguity.spec
+    mode, kind, k, edge = spec_of(ambiguity)
     table = np.asarray(ambiguity.kernel_level(shape.discount), dtype=np.float64)
     if table.ndim == 2:
         wanted = shape.n_states, shape.n_actions
@@ -48,26 +49,26 @@ def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
     _checks.must(
         not np.isnan(numbers).any(), f"{ambiguity.level_name} must be a number at every available pair: got nan"
     )
-    if mode == updates.PENALIZED and np.isinf(numbers).all():
-        mode = updates.NOMINAL
-    if mode == updates.CONSTRAINED and np.all(numbers == 0.0):
-        mode = updates.NOMINAL
-    if mode == updates.CONSTRAINED and np.isinf(numbers).all():
-        return Level(updates.PENALIZED, kind, k, edge, np.zeros(1))
-    if mode == updates.PENALIZED:
+    if mode == PENALIZED and np.isinf(numbers).all():
+        mode = NOMINAL
+    if mode == CONSTRAINED and np.all(numbers == 0.0):
+        mode = NOMINAL
+    if mode == CONSTRAINED and np.isinf(numbers).all():
+        return Level(PENALIZED, kind, k, edge, np.zeros(1))
+    if mode == PENALIZED:
         numbers = np.minimum(numbers, _AS_GOOD_AS_INFINITE)
     return Level(mode, kind, k, edge, np.ascontiguousarray(numbers))
 
 
 def setting_of(ambiguity: Ambiguity, shape: Shape, d_min: float | None = None, d_max: float | None = None) -> Setting:
     """What schedules may depend on; of several weights the largest, whose dual is the flattest."""
-    weight = ambiguity.level if isinstance(ambiguity, Penalized) else 1.0
+    weight = ambiguity.level if ambiguity.has_weight else 1.0
     finite = np.asarray(weight)[np.isfinite(weight)]
     return Setting(
         shape.discount,
         float(finite.max()) if finite.size else 1.0,
         shape.value_range,
-        ambiguity.divergence.kernel.scale,
+        ambiguity.divergence.scale,
         d_min,
         d_max,
     )
@@ -197,7 +198,7 @@ class Default(_Follower):
     ) -> None:
         level, setting = level_of(ambiguity, shape), setting_of(ambiguity, shape)
         cells = replications * shape.n_pairs
-        robust = level.mode != updates.NOMINAL
+        robust = level.mode != NOMINAL
         tunes = robust and level.kind != TOTAL_VARIATION
         guards = tunes and bool(np.all(level.numbers > 0))  # the lowest outcome is a bound only, not the value itself
         first_pairs = np.asarray(shape.state_ptr[:-1], dtype=np.int32)
@@ -208,8 +209,8 @@ class Default(_Follower):
             "average": np.full(cells, value),
             "visits": np.zeros(cells, np.uint32),
             "curvature": np.ones(cells if tunes else 0, np.float32),
-            "weights": np.zeros(cells if level.mode == updates.CONSTRAINED else 0),
-            "excesses": np.zeros(cells if level.mode == updates.CONSTRAINED and tunes else 0, np.float32),
+            "weights": np.zeros(cells if level.mode == CONSTRAINED else 0),
+            "excesses": np.zeros(cells if level.mode == CONSTRAINED and tunes else 0, np.float32),
             "greedy": np.tile(first_pairs, replications),
             "lowest": np.full(cells if robust else 0, -1, np.int32),
             "lowest_reward": np.zeros(cells if robust and inside else 0, np.float32 if guards else np.float64),
@@ -221,7 +222,7 @@ class Default(_Follower):
         self.diverged = np.full(replications, -1, np.int64)
         self._level, self._shape = level, shape
         self._paid_apart = 0.0 if inside else anchor
-        self._follow = ambiguity.divergence.specialise(updates.follow)
+        self._follow = specialise(ambiguity.divergence, updates.follow)
         numbers = [schedule.resolve(setting) for schedule in steps]
         self._words = (*level[:4], shape.discount, inside, shape.can_end, shape.reward_range is None, by_visits, anchor)
         self._numbers = numbers
@@ -269,12 +270,12 @@ class _Printed(Tabled):
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
         self._level = level = level_of(ambiguity, shape)
         _checks.must(
-            level.mode != updates.CONSTRAINED,
+            level.mode != CONSTRAINED,
             f"the paper's algorithms are for a penalty: got {ambiguity!r}; the default learner takes a radius",
         )
-        self._shape, self._divergence = shape, ambiguity.divergence
+        self._shape = shape
         cells = replications * shape.n_pairs
-        robust = level.mode != updates.NOMINAL
+        robust = level.mode != NOMINAL
         guarded = robust and (
             level.kind == TOTAL_VARIATION or level.edge < math.inf or bool(np.any(level.numbers == 0))
         )
@@ -312,7 +313,7 @@ def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[f
     discount, (low, high) = shape.discount, shape.value_range
     rewards = shape.reward_range if inside and shape.reward_range else (0.0, 0.0)
     low, high = discount * low + rewards[0], discount * high + rewards[1]
-    if isinstance(ambiguity, Penalized) and isinstance(ambiguity.divergence, ChiSquare):
+    if ambiguity.has_weight and ambiguity.divergence == ChiSquare():
         weight = discount * setting_of(ambiguity, shape).weight
         return low - 2.0 * weight, 2.0 * high - low + 2.0 * weight
     return low, high
@@ -334,7 +335,7 @@ class PrintedFollower(_Printed, _Follower):
     ) -> None:
         super().__init__(ambiguity, shape, replications, inside=inside)
         self.touring, self.q_steps, self.by_visits = False, steps[0], by_visits
-        self._follow = ambiguity.divergence.specialise(updates.follow_as_printed)
+        self._follow = specialise(ambiguity.divergence, updates.follow_as_printed)
         self._arguments = (
             (*self._level[:4], shape.discount, inside, literal, by_visits),
             (*shape.value_range, *self._interval),
@@ -365,7 +366,7 @@ class PrintedSweeper(_Printed):
         (self.q_steps, eta_steps), self.by_visits = steps, False
         self._alphas = np.array([eta_steps._replace(per_weight=0.0).at(n) for n in range(inner_steps)])
         self._per_weight, self._fresh = eta_steps.per_weight, fresh
-        self._refine = ambiguity.divergence.specialise(updates.refine_as_printed)
+        self._refine = specialise(ambiguity.divergence, updates.refine_as_printed)
         self._v = np.zeros((replications, shape.n_states + 1))
         self._rewards = np.empty((inner_steps + 1, replications))
         self._following = np.empty((inner_steps + 1, replications), np.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustmdp._jit import inlined, kernel
+from robustmdp.learning._jit import inlined, kernel
 from robustmdp.learning.streams import uniform
 
 IMPOSSIBLE = -1  # a successor outside the world, for the caller to report; it stands in the reward's place

@@ -45,11 +45,10 @@ def to_words(thing: Any) -> Any:
     if isinstance(thing, np.ndarray | tuple | list):
         return [to_words(entry) for entry in (thing.tolist() if isinstance(thing, np.ndarray) else thing)]
     name = type(thing).__name__
-    if isinstance(thing, ambiguity.Penalized | ambiguity.Constrained):
+    if getattr(thing, "has_weight", False) or getattr(thing, "has_radius", False):
         return {"type": name, "divergence": to_words(thing.divergence), thing.level_name: to_words(thing.level)}
-    if isinstance(thing, divergences.FDivergence):
-        _checks.must(name in _DIVERGENCES, f"a checkpoint can hold built-in divergences only: got {thing!r}")
-        return {"type": name, "k": thing.k} if isinstance(thing, divergences.CressieRead) else {"type": name}
+    # A user's own divergence is made of functions.
+    _checks.must(getattr(thing, "is_built_in", True), f"a checkpoint can hold built-in divergences only: got {thing!r}")
     if is_dataclass(thing):
         return {"type": name} | {field.name: to_words(getattr(thing, field.name)) for field in fields(thing)}
     _checks.fail(f"a checkpoint can hold records and numbers only: got {thing!r}")

@@ -11,11 +11,19 @@ import math
 
 import numpy as np
 
-from robustmdp._jit import inlined, kernel
-from robustmdp.divergences.kernels import CRESSIE_READ, TOTAL_VARIATION, conjugate, generator, slope, tilt
+from robustmdp.learning._jit import inlined, kernel
+from robustmdp.learning._kernels import (
+    CONSTRAINED,
+    CRESSIE_READ,
+    NOMINAL,
+    TOTAL_VARIATION,
+    conjugate,
+    generator,
+    slope,
+    tilt,
+)
 from robustmdp.learning.sampling import consult_all, wander_all, wander_simulated
 
-NOMINAL, PENALIZED, CONSTRAINED = 0, 1, 2
 GREEDY = 7  # its place among the tables of `follow`
 
 _LEAN = 0.25  # how far the point of linearisation leans from the average to the iterate
@@ -66,8 +74,8 @@ def outcome(kind, k, edge, weight, inverse, eta, x):
         return eta - weight * excess, 1.0 + excess, 1.0 + excess
     if y >= edge:
         return -math.inf, math.inf, math.inf
-    ratio, curvature = tilt(kind, k, edge, False, -y)
-    return eta - weight * conjugate(kind, k, edge, False, -y), ratio, curvature
+    ratio, curvature = tilt(kind, k, y)
+    return eta - weight * conjugate(kind, k, y), ratio, curvature
 
 
 @inlined

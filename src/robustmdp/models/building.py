@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp.models import columns, consistency, row_sums
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
 
-_EXACT = 1e-12  # rows closer to 1 than this are kept to the bit, so that a written model reads back equal
 Names = tuple[Sequence[str] | None, Sequence[str] | None]
 
 
@@ -42,7 +42,7 @@ def _is_sparse_list(thing: Any) -> bool:
 
 
 def _dense_entries(transitions: Any) -> tuple[IntArray, IntArray, IntArray, FloatArray, tuple[int, int]]:
-    array = np.asarray(transitions, dtype=np.float64)
+    array = columns.real_numbers("transitions", transitions)
     _checks.must(
         array.ndim == 3 and array.shape[0] == array.shape[2] and array.size > 0,
         f"transitions must have shape (S, A, S), or be a list of A sparse (S, S) matrices: got shape {array.shape}",
@@ -56,15 +56,26 @@ def _sparse_entries(matrices: Sequence[Any]) -> tuple[IntArray, IntArray, IntArr
     parts = []
     for index, matrix in enumerate(matrices):
         _checks.must(
-            matrix.shape == (n_states, n_states),
+            matrix.shape == (n_states, n_states) and n_states > 0,
             f"transitions must be square matrices of one size: got {matrix.shape} at transitions[{index}], "
             f"and {matrices[0].shape} at transitions[0]",
         )
-        csr = matrix.tocsr()
+        csr = _checked_csr(f"transitions[{index}]", matrix)
         state = np.repeat(np.arange(n_states), np.diff(csr.indptr))
-        parts.append((state, np.full(csr.nnz, index), csr.indices, csr.data.astype(np.float64)))
+        probability = columns.real_numbers(f"the entries of transitions[{index}]", csr.data)
+        parts.append((state, np.full(csr.nnz, index), csr.indices.astype(np.int64), probability))
     state, action, following, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return state, action, following, probability, (n_states, len(matrices))
+
+
+def _checked_csr(name: str, matrix: Any) -> Any:
+    """SciPy does not look at the indices that a matrix was made with."""
+    csr = matrix.tocsr()
+    try:
+        csr.check_format(full_check=True)
+    except ValueError as problem:
+        _checks.fail(f"{name} must be a valid sparse matrix: {problem}")
+    return csr
 
 
 def _rewards_of_entries(
@@ -81,9 +92,10 @@ def _rewards_of_entries(
         out = np.empty(len(state))
         for a, matrix in enumerate(rewards):
             chosen = action == a
-            out[chosen] = np.asarray(matrix.tocsr()[state[chosen], following[chosen]]).ravel()
+            found = _checked_csr(f"rewards[{a}]", matrix)[state[chosen], following[chosen]]
+            out[chosen] = columns.real_numbers(f"the entries of rewards[{a}]", np.asarray(found).ravel())
         return out
-    array = np.asarray(rewards, dtype=np.float64)
+    array = columns.real_numbers("rewards", rewards)
     shapes = {(n_states,), (n_states, n_actions), (n_states, n_actions, n_states)}
     _checks.must(
         array.shape in shapes,
@@ -94,36 +106,40 @@ def _rewards_of_entries(
 
 
 def from_rows(
-    columns: tuple[npt.ArrayLike, ...],
+    given: tuple[npt.ArrayLike, ...],
     discount: float,
     *,
     terminated: npt.ArrayLike | None,
     n_states: int | None,
     names: Names,
+    place: columns.Place | None = None,
 ) -> MDP:
-    """See MDP.from_rows."""
+    """See MDP.from_rows; `place` says where an entry of a column stands."""
     labels = ("state", "action", "next_state", "probability", "reward")
-    arrays = [np.asarray(column) for column in columns]
+    arrays = [columns.array_of(label, column) for label, column in zip(labels, given, strict=True)]
     for label, array in zip(labels, arrays, strict=True):
         _checks.must(
             array.ndim == 1 and len(array) == len(arrays[0]),
             f"{label} must be 1-D and as long as state ({len(arrays[0])}): got shape {array.shape}",
         )
     _checks.must(len(arrays[0]) > 0, "rows must hold at least one transition: got none")
-    for label, array in zip(labels[:3], arrays[:3], strict=True):
-        _check_index(label, array)
-    state, action, following = (array.astype(np.int64, copy=False) for array in arrays[:3])
-    probability, reward = (array.astype(np.float64, copy=False) for array in arrays[3:])
-    largest = int(max(state.max(), following.max()))
-    if n_states is None:
-        n_states = largest + 1
-    _checks.must(int(state.max()) < n_states, f"state must lie in 0..{n_states - 1}: got {int(state.max())}")
-    _checks.must(largest <= n_states, f"next_state must lie in 0..{n_states} ({n_states} is the end): got {largest}")
+    last = None if n_states is None else _checks.positive_integer("n_states", n_states) - 1
+    _checks.must(
+        last is None or last <= columns.LARGEST, f"n_states must be at most {columns.LARGEST + 1}: got {n_states}"
+    )
+    state = columns.whole_numbers("state", arrays[0], last, place)
+    action = columns.whole_numbers("action", arrays[1], place=place)
+    following = columns.whole_numbers("next_state", arrays[2], place=place)
+    probability = columns.real_numbers("probability", arrays[3], place)
+    reward = columns.real_numbers("reward", arrays[4], place)
+    n_states = int(max(state.max(), following.max())) + 1 if last is None else last + 1
+    must = f"lie in 0..{n_states} ({n_states} is the end)"
+    columns.refuse_where(following > n_states, must, "next_state", following, place)
     ends = None
     if terminated is not None:
-        ends = np.asarray(terminated, dtype=bool)
+        ends = columns.flags("terminated", terminated, place)
         _checks.must(ends.shape == state.shape, f"terminated must be as long as state ({len(state)}): got {ends.shape}")
-    return _assemble(
+    mdp = _assemble(
         (state, action, following, probability, reward),
         (n_states, int(action.max()) + 1),
         _checks.discount(discount),
@@ -131,19 +147,12 @@ def from_rows(
         where="rows",
         ends=ends,
     )
-
-
-def _check_index(label: str, array: npt.NDArray[Any]) -> None:
-    if not np.issubdtype(array.dtype, np.integer):
-        whole = np.issubdtype(array.dtype, np.floating) and bool(np.all(array == np.floor(array)))
-        _checks.must(whole, f"{label} must hold whole numbers: got {array.dtype}")
-    wrong = np.flatnonzero(array < 0)
-    if wrong.size:
-        _checks.fail(f"{label} must be at least 0: got {array[wrong[0]]} at {label}[{wrong[0]}]")
+    consistency.check_room(mdp.n_states, mdp.n_actions, mdp.nnz)
+    return mdp
 
 
 def _assemble(
-    columns: tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray],
+    entries: tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray],
     shape: tuple[int, int],
     discount: float,
     *,
@@ -152,12 +161,12 @@ def _assemble(
     ends: npt.NDArray[np.bool_] | None = None,
 ) -> MDP:
     """Sort, merge, check and store."""
-    state, action, following, probability, reward = columns
+    state, action, following, probability, reward = entries
     n_states, n_actions = shape
     _check_entries(state, action, following, probability, reward, where)
     positive = probability > 0
     if not positive.all():
-        state, action, following, probability, reward = (column[positive] for column in columns)
+        state, action, following, probability, reward = (column[positive] for column in entries)
         ends = ends[positive] if ends is not None else None
     # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
     key = following if ends is None else following + ends * (n_states + 1)
@@ -169,11 +178,16 @@ def _assemble(
     pairs = row[starts]
     pair_states = pairs // n_actions
     _check_actions(pair_states, n_states, names[0])
-    probability = _normalised(probability, indptr, pair_states, pairs % n_actions, where)
-    return MDP(
+    probabilities = row_sums.normalise(
+        indptr,
+        probability.copy(),  # may be the caller's
+        lambda pair, total: f"{where}[{pair_states[pair]}, {pairs[pair] % n_actions}] must sum to 1: got {total:.9g}",
+        in_place=True,
+    )
+    return MDP._of_checked(
         indptr=indptr,
         indices=indices,
-        probabilities=probability,
+        probabilities=probabilities,
         rewards=_rewards_by_pair(reward, indptr),
         state_ptr=np.searchsorted(pair_states, np.arange(n_states + 1)).astype(np.int64),
         actions=(pairs % n_actions).astype(np.int32),
@@ -214,32 +228,22 @@ def _merged(
     if new.all():
         return row, key, probability, reward
     starts = np.flatnonzero(new)
-    total = np.add.reduceat(probability, starts)
-    alike = np.maximum.reduceat(reward, starts) == np.minimum.reduceat(reward, starts)
-    means = np.add.reduceat(probability * reward, starts) / total
-    return row[starts], key[starts], total, np.where(alike, reward[starts], means)
+    low, high = np.minimum.reduceat(reward, starts), np.maximum.reduceat(reward, starts)
+    with np.errstate(over="ignore", invalid="ignore"):  # of rows that are refused later
+        total = np.add.reduceat(probability, starts)
+        means = np.add.reduceat(probability * reward, starts) / total
+    means = np.where(np.isfinite(means), means, np.clip(means, low, high))  # near the largest number
+    return row[starts], key[starts], total, np.where(low == high, low, means)
 
 
 def _check_actions(pair_states: IntArray, n_states: int, state_names: Sequence[str] | None) -> None:
-    missing = np.flatnonzero(np.bincount(pair_states, minlength=n_states) == 0)
-    if missing.size:
-        name = f" ({state_names[missing[0]]})" if state_names is not None and len(state_names) == n_states else ""
-        _checks.fail(f"every state must have at least one action: state {missing[0]}{name} has none")
-
-
-def _normalised(
-    probability: FloatArray, indptr: IntArray, pair_states: IntArray, pair_actions: IntArray, where: str
-) -> FloatArray:
-    """Rows that sum to 1 within the tolerance, rescaled where they are off by more than rounding."""
-    sums = np.add.reduceat(probability, indptr[:-1])
-    wrong = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
-    if wrong.size:
-        i = wrong[0]
-        _checks.fail(f"{where}[{pair_states[i]}, {pair_actions[i]}] must sum to 1: got {sums[i]:.9g}")
-    rough = np.abs(sums - 1) > _EXACT
-    if rough.any():
-        probability = probability / np.repeat(np.where(rough, sums, 1.0), np.diff(indptr))
-    return np.array(probability, dtype=np.float64)
+    """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
+    present = pair_states[np.flatnonzero(np.diff(pair_states, prepend=-1))]
+    if len(present) < n_states:
+        gaps = np.flatnonzero(present != np.arange(len(present)))
+        missing = int(gaps[0]) if gaps.size else len(present)
+        name = f" ({state_names[missing]})" if state_names is not None and len(state_names) == n_states else ""
+        _checks.fail(f"every state must have at least one action: state {missing}{name} has none")
 
 
 def _rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:

@@ -16,6 +16,7 @@ from robustmdp.models.mdp import MDP, FloatArray, IntArray
 from robustmdp.models.trajectory import Trajectory, Transitions
 
 SMOOTHING = {"none": 0.0, "half": 0.5, "laplace": 1.0}
+_ROOM = 1 << 28  # entries of a table over states and actions: 2 GB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +55,11 @@ class Counts:
     def of(cls, log: Trajectory) -> Counts:
         """One pass over a log; memory for the different transitions alone."""
         _checks.must(not log.replayed, "a log must be counted as it is: got one that is replayed, which is no new data")
+        _checks.must(
+            log.n_states * log.n_actions <= _ROOM,
+            f"states and actions must be numbered from 0 on: the log has states up to {log.n_states - 1} and actions "
+            f"up to {log.n_actions - 1}, too many for a table of {_ROOM:,} pairs",
+        )
         tally = _Tally(log.n_states, log.n_actions)
         for piece in log.chunks():
             tally.add(piece)
@@ -213,6 +219,10 @@ class _Tally:
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states, self.n_actions = n_states, n_actions
         self.width = 2 * n_states
+        _checks.must(
+            n_states * n_actions * self.width < 2**63,
+            f"transitions must be few enough to number them: got {n_states} states and {n_actions} actions",
+        )
         self.keys: IntArray = np.empty(0, np.int64)
         self._counts: FloatArray = np.empty(0)
         self._rewards: FloatArray = np.empty(0)

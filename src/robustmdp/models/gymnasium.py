@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from robustmdp import _checks
+from robustmdp.models import building
 from robustmdp.models.mdp import MDP
 
 
@@ -15,16 +17,31 @@ def from_gymnasium(env_or_id: Any, discount: float) -> MDP:
     name = env_or_id if isinstance(env_or_id, str) else _name_of(env)
     if table is None:
         _checks.fail(f"the environment must publish its transitions as env.unwrapped.P: {name} has none")
-    rows = [
-        (state, action, following, probability, reward, bool(terminated))
-        for state, by_action in _items(table)
-        for action, outcomes in _items(by_action)
-        for probability, following, reward, terminated in outcomes
-    ]
+    rows = list(_transitions(table, name))
+    _checks.must(len(rows) > 0, f"the environment must have at least one transition in its P: {name} has none")
     state, action, following, probability, reward, terminated = zip(*rows, strict=True)
-    return MDP.from_rows(
-        state, action, following, probability, reward, discount, terminated=terminated, n_states=len(table)
+    return building.from_rows(
+        (state, action, following, probability, reward),
+        discount,
+        terminated=terminated,
+        n_states=len(table),
+        names=(None, None),
+        place=lambda column, row: f"P[{state[row]}][{action[row]}] of {name}",
     )
+
+
+def _transitions(table: Any, name: str) -> Iterator[tuple[Any, ...]]:
+    for state, by_action in _items(table):
+        for action, outcomes in _items(by_action):
+            for outcome in outcomes:
+                try:
+                    probability, following, reward, terminated = outcome
+                except (TypeError, ValueError):
+                    _checks.fail(
+                        "each outcome must be (probability, next_state, reward, terminated): "
+                        f"got {outcome!r} at P[{state}][{action}] of {name}"
+                    )
+                yield state, action, following, probability, reward, terminated
 
 
 def _items(table: Any) -> Any:

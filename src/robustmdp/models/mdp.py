@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
+from robustmdp.models import columns, consistency, row_sums
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -29,8 +30,8 @@ class MDP:
     Attributes
     ----------
     indptr : (n_pairs + 1,) row starts
-    indices : (nnz,) successors; `n_states` is the end
-    probabilities : (nnz,) all positive
+    indices : (nnz,) successors, rising within a row; `n_states` is the end
+    probabilities : (nnz,) all positive; rows sum to 1 within rounding
     rewards : (n_pairs,), or (nnz,) where a reward depends on the successor
     state_ptr : (n_states + 1,)
     actions : (n_pairs,)
@@ -54,8 +55,61 @@ class MDP:
     action_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.indptr, self.indices, self.probabilities, self.rewards, self.state_ptr, self.actions):
-            array.flags.writeable = False
+        # Kernels trust a model, so whatever was given or unpickled is checked once, here.
+        n_actions = _checks.positive_integer("n_actions", self.n_actions)
+        arrays = consistency.typed_arrays({name: getattr(self, name) for name in consistency.TYPES})
+        values: dict[str, Any] = {
+            **consistency.checked_arrays(arrays, n_actions),
+            "n_actions": n_actions,
+            "discount": _checks.discount(self.discount),
+            "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
+            "action_names": _checks.names("action", self.action_names, n_actions),
+        }
+        self._set(values)
+
+    @classmethod
+    def _of_checked(
+        cls,
+        *,
+        indptr: IntArray,
+        indices: IntArray,
+        probabilities: FloatArray,
+        rewards: FloatArray,
+        state_ptr: IntArray,
+        actions: IntArray,
+        n_actions: int,
+        discount: float,
+        state_names: tuple[str, ...] | None = None,
+        action_names: tuple[str, ...] | None = None,
+    ) -> MDP:
+        """A model of what is known to be consistent, without the checks; the arrays become read-only."""
+        mdp = object.__new__(cls)
+        mdp._set(
+            {
+                "indptr": indptr,
+                "indices": indices,
+                "probabilities": probabilities,
+                "rewards": rewards,
+                "state_ptr": state_ptr,
+                "actions": actions,
+                "n_actions": n_actions,
+                "discount": discount,
+                "state_names": state_names,
+                "action_names": action_names,
+            }
+        )
+        return mdp
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name in consistency.TYPES:
+            values[name].flags.writeable = False
+        self.__dict__.update(values)
+
+    def _replace(self, **changes: Any) -> MDP:
+        """The same model with other parts that fit the rest, without the checks."""
+        mdp, own = object.__new__(MDP), self.__dict__
+        mdp._set({name: own[name] for name in _FIELDS} | changes)
+        return mdp
 
     @staticmethod
     def from_arrays(
@@ -157,8 +211,7 @@ class MDP:
     @property
     def nbytes(self) -> int:
         """Bytes in the model's arrays."""
-        arrays = (self.indptr, self.indices, self.probabilities, self.rewards, self.state_ptr, self.actions)
-        return sum(array.nbytes for array in arrays)
+        return sum(getattr(self, name).nbytes for name in consistency.TYPES)
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -174,7 +227,7 @@ class MDP:
 
     def pairs(self, table: npt.ArrayLike, name: str = "table") -> FloatArray:
         """The entries of an (S, A) array at the available pairs, (n_pairs,)."""
-        array = np.asarray(table, dtype=np.float64)
+        array = columns.real_numbers(name, table)
         shape = (self.n_states, self.n_actions)
         _checks.must(array.shape == shape, f"{name} must have shape (S, A) = {shape}: got {array.shape}")
         return array[self.states, self.actions]
@@ -187,53 +240,88 @@ class MDP:
 
     def with_discount(self, discount: float) -> MDP:
         """The same world with another discount."""
-        return replace(self, discount=_checks.discount(discount))
+        return self._replace(discount=_checks.discount(discount))
 
-    def with_probabilities(self, probabilities: FloatArray) -> MDP:
-        """The same world with other probabilities of its transitions, (nnz,); those that become 0 are dropped."""
-        kept = probabilities > 0
+    def with_probabilities(self, probabilities: npt.ArrayLike) -> MDP:
+        """The same world with other probabilities of its transitions, (nnz,); those that become 0 are dropped.
+
+        Each row must still sum to 1; where it is off by more than rounding, it is divided by its sum.
+        """
+        given = columns.real_numbers("probabilities", probabilities)
+        _checks.must(
+            given.shape == (self.nnz,),
+            f"probabilities must have one entry per transition ({self.nnz}): got shape {given.shape}",
+        )
+        kept = given > 0
         if kept.all():
-            return replace(self, probabilities=np.array(probabilities))
-        starts = np.concatenate([[0], np.cumsum(kept)])
-        return replace(
-            self,
-            indptr=starts[self.indptr],
+            return self._replace(probabilities=self._normalised(self.indptr, given.copy()))
+        wrong = ~kept & (given != 0)  # negative or NaN
+        if wrong.any():
+            entry = int(wrong.argmax())
+            pair = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+            place = f"probabilities[{entry}], {self._pair_name(pair)}"
+            _checks.fail(f"probabilities must be at least 0: got {given[entry]:g} at {place}")
+        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
+        lost = np.flatnonzero(indptr[1:] == indptr[:-1])
+        if lost.size:
+            _checks.fail(f"the probabilities of {self._pair_name(lost[0])} must sum to 1: got 0")
+        return self._replace(
+            indptr=indptr,
             indices=self.indices[kept],
-            probabilities=probabilities[kept],
+            probabilities=self._normalised(indptr, given[kept]),
             rewards=self.rewards[kept] if self.rewards_on_successors else self.rewards,
         )
 
-    def restricted(self, pairs: IntArray) -> MDP:
+    def _normalised(self, indptr: IntArray, probabilities: FloatArray) -> FloatArray:
+        return row_sums.normalise(
+            indptr,
+            probabilities,
+            lambda pair, total: f"the probabilities of {self._pair_name(pair)} must sum to 1: got {total:.9g}",
+            in_place=True,
+        )
+
+    def _pair_name(self, pair: int) -> str:
+        state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
+        return f"{self.state_name(state)} and {self.action_name(int(self.actions[pair]))}"
+
+    def restricted(self, pairs: npt.ArrayLike) -> MDP:
         """The same world with some of its pairs only, by their rising numbers; every state must keep one."""
-        lengths = np.diff(self.indptr)[pairs]
+        chosen = columns.whole_numbers("pairs", pairs, self.n_pairs - 1)
+        _checks.must(chosen.ndim == 1, f"pairs must be 1-D: got shape {chosen.shape}")
+        if (chosen[1:] <= chosen[:-1]).any():
+            columns.refuse(int((chosen[1:] <= chosen[:-1]).argmax()) + 1, "rise", "pairs", chosen)
+        lengths = np.diff(self.indptr)[chosen]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        entries = np.repeat(self.indptr[pairs] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        state_ptr = np.searchsorted(pairs, self.state_ptr)
+        entries = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        state_ptr = np.searchsorted(chosen, self.state_ptr)
         _checks.must(bool((np.diff(state_ptr) > 0).all()), "every state must keep at least one of its actions")
-        return replace(
-            self,
+        return self._replace(
             indptr=indptr,
             indices=self.indices[entries],
             probabilities=self.probabilities[entries],
-            rewards=self.rewards[entries if self.rewards_on_successors else pairs],
+            rewards=self.rewards[entries if self.rewards_on_successors else chosen],
             state_ptr=state_ptr,
-            actions=self.actions[pairs],
+            actions=self.actions[chosen],
         )
 
-    def with_rewards(self, rewards: FloatArray) -> MDP:
+    def with_rewards(self, rewards: npt.ArrayLike) -> MDP:
         """The same world with other rewards, (n_pairs,) or (nnz,)."""
+        given = columns.finite_numbers("rewards", rewards)
         _checks.must(
-            rewards.shape in ((self.n_pairs,), (self.nnz,)),
-            f"rewards must have one entry per pair ({self.n_pairs}) or transition ({self.nnz}): got {rewards.shape}",
+            given.shape in ((self.n_pairs,), (self.nnz,)),
+            f"rewards must have one entry per pair ({self.n_pairs}) or transition ({self.nnz}): got {given.shape}",
         )
-        return replace(self, rewards=rewards.copy())
+        return self._replace(rewards=given.copy())
 
     def with_extra_rewards(self, table: npt.ArrayLike) -> MDP:
         """The same world with an (S, A) table added to its rewards."""
         extra = self.pairs(table, "extra rewards")
         if self.rewards_on_successors:
             extra = np.repeat(extra, np.diff(self.indptr))
-        return replace(self, rewards=self.rewards + extra)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rewards = self.rewards + extra
+        columns.refuse_where(~np.isfinite(rewards), "be finite", "rewards with the extra ones", rewards)
+        return self._replace(rewards=rewards)
 
     def sample(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int, bool]:
         """One transition: reward, next state, and whether the episode ended (the state is then where it was)."""
@@ -294,13 +382,15 @@ class MDP:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MDP):
             return NotImplemented
-        names = ("indptr", "indices", "probabilities", "rewards", "state_ptr", "actions")
         return self._identity() == other._identity() and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in consistency.TYPES
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MDP, tuple(getattr(self, name.name) for name in fields(self))  # a copy is made read-only again
+        return MDP, tuple(getattr(self, name) for name in _FIELDS)  # a copy is checked and made read-only again
 
     def __hash__(self) -> int:
         return hash((*self._identity(), self.n_states, self.nnz))
+
+
+_FIELDS = tuple(field.name for field in fields(MDP))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from robustmdp import _checks
 
 
@@ -48,6 +50,8 @@ class Simulator:
         _checks.discount(self.discount)
         low, high = (_checks.finite_number("reward_range", bound) for bound in self.reward_range)
         _checks.must(low <= high, f"reward_range must be (smallest, largest): got {tuple(self.reward_range)}")
+        if not isinstance(self.start, (int, np.integer)):
+            raise TypeError(f"start must be a whole number: got {self.start!r}")
         _checks.must(0 <= self.start < self.n_states, f"start must lie in 0..{self.n_states - 1}: got {self.start}")
         object.__setattr__(self, "state_names", _checks.names("state", self.state_names, self.n_states))
         object.__setattr__(self, "action_names", _checks.names("action", self.action_names, self.n_actions))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
-from numbers import Real
 from operator import index
 from typing import Any, NamedTuple, Protocol
 
@@ -15,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
+from robustmdp.models import columns
+from robustmdp.models.columns import Place
 
 INDICES = ("state", "next_state", "action")
 COLUMNS = ("state", "action", "reward", "next_state", "terminated")
 BLOCK = 65536  # transitions read at a time: large enough for numpy to be fast, 2 MB as arrays
 WINDOW = 4 * BLOCK  # transitions that a streamed replay holds and shuffles at a time
-_WHOLE = 2.0**53  # from here on not every whole number is a float
-
-_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
 
 RawColumns = Mapping[str, npt.NDArray[Any]]
-Place = Callable[[str, int], str]
 
 
 class Transitions(NamedTuple):
@@ -108,7 +105,8 @@ class Trajectory:
         action_names: Sequence[str] | None = None,
     ) -> None:
         given = (state, action, reward, next_state, terminated)
-        raw = {name: np.asarray(array) for name, array in zip(COLUMNS, given, strict=True) if array is not None}
+        named = zip(COLUMNS, given, strict=True)
+        raw = {name: columns.array_of(name, array) for name, array in named if array is not None}
         count = raw["state"].size
         for name, array in raw.items():
             _checks.must(
@@ -171,7 +169,7 @@ class Trajectory:
         largest = dict.fromkeys(INDICES, -1)
         for raw, place in self._placed(0, INDICES):
             for name in INDICES:
-                largest[name] = max(largest[name], int(_whole(name, raw[name], None, place).max()))
+                largest[name] = max(largest[name], int(_indices(name, raw[name], None, place).max()))
         _checks.must(largest["state"] >= 0, f"{self._source.name} must hold at least one transition: got none")
         return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
 
@@ -341,63 +339,28 @@ def fingerprint(*parts: npt.NDArray[Any] | bytes | int | str) -> str:
 
 
 def _size(name: str, value: int | None) -> int | None:
-    return None if value is None else _checks.positive_integer(name, value)
+    if value is None:
+        return None
+    size, most = _checks.positive_integer(name, value), columns.LARGEST + 1
+    _checks.must(size <= most, f"{name} must be at most {most}: got {size}")
+    return size
 
 
 def _clean(raw: RawColumns, sizes: tuple[int | None, int | None], place: Place) -> Transitions:
     """The columns with their types, or an error that names the first wrong entry of a column."""
+    ended = raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool))
     return Transitions(
-        state=_whole("state", raw["state"], sizes[0], place),
-        action=_whole("action", raw["action"], sizes[1], place),
-        reward=_finite("reward", raw["reward"], place),
-        next_state=_whole("next_state", raw["next_state"], sizes[0], place),
-        terminated=_flags("terminated", raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool)), place),
+        state=_indices("state", raw["state"], sizes[0], place),
+        action=_indices("action", raw["action"], sizes[1], place),
+        reward=columns.finite_numbers("reward", raw["reward"], place, kinds=columns.NUMBERS_OR_FLAGS),
+        next_state=_indices("next_state", raw["next_state"], sizes[0], place),
+        terminated=columns.flags("terminated", ended, place),
     )
 
 
-def _whole(name: str, raw: npt.NDArray[Any], size: int | None, place: Place) -> npt.NDArray[np.int64]:
-    numbers = _numbers("be a whole number", name, raw, place)
-    if numbers.dtype.kind == "f":
-        # NaN compares false.
-        whole = (np.abs(numbers) < _WHOLE) & (numbers == np.floor(numbers))
-        _refuse(~whole, "be a whole number", name, raw, place)
-    indices = np.ascontiguousarray(numbers, dtype=np.int64)
-    wrong = indices < 0 if size is None else (indices < 0) | (indices >= size)
-    _refuse(wrong, "be at least 0" if size is None else f"lie in 0..{size - 1}", name, indices, place)
-    return indices
-
-
-def _finite(name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[np.float64]:
-    numbers = np.ascontiguousarray(_numbers("be a number", name, raw, place), dtype=np.float64)
-    _refuse(~np.isfinite(numbers), "be finite", name, raw, place)
-    return numbers
-
-
-def _flags(name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[np.bool_]:
-    if raw.dtype.kind == "b":
-        return np.ascontiguousarray(raw)
-    if raw.dtype.kind in "iuf":
-        true, false = raw == 1, raw == 0
-    else:
-        words = np.char.lower(np.char.strip(raw.astype(str)))
-        true, false = (np.logical_or.reduce([words == word for word in listed]) for listed in (_TRUE, _FALSE))
-    _refuse(~(true | false), "be 0, 1, true or false", name, raw, place)
-    return np.ascontiguousarray(true)
-
-
-def _numbers(must: str, name: str, raw: npt.NDArray[Any], place: Place) -> npt.NDArray[Any]:
-    if raw.dtype.kind in "biuf":
-        return raw
-    wrong = np.array([not isinstance(value, Real) for value in raw])
-    _refuse(wrong, must, name, raw, place)
-    return raw.astype(np.float64)
-
-
-def _refuse(wrong: npt.NDArray[np.bool_], must: str, name: str, raw: npt.NDArray[Any], place: Place) -> None:
-    if wrong.any():
-        row = int(wrong.argmax())
-        value = raw[row].item() if isinstance(raw[row], np.generic) else raw[row]
-        _checks.fail(f"{name} must {must}: got {value!r} at {place(name, row)}")
+def _indices(name: str, raw: npt.NDArray[Any], size: int | None, place: Place) -> npt.NDArray[np.int64]:
+    most = None if size is None else size - 1
+    return columns.whole_numbers(name, raw, most, place, kinds=columns.NUMBERS_OR_FLAGS)
 
 
 def _each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:

@@ -7,19 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
-from robustmdp.ambiguity._exponential import LANE
-from robustmdp.ambiguity._rows import is_closed, remembers_outcomes
-from robustmdp.ambiguity.records import Ambiguity, Nominal, check_ambiguity
+from robustmdp import _checks, _core
+from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
-from robustmdp.operators import kernels, threads
+from robustmdp.operators import threads
 from robustmdp.operators.policy import PolicyRows, policy_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _LARGEST_REWARD = 1e100
-_NO_PAIRS = np.empty(0, dtype=np.int64)
 _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
 
 
@@ -51,23 +48,6 @@ class Response(NamedTuple):
     eta: FloatArray
 
 
-def _scratch(longest_row: int) -> tuple[npt.NDArray[np.generic], ...]:
-    """One thread's work space: three for outcomes, and per row its starts, offsets, level, memory, value."""
-    size = max(int(kernels.BLOCK), longest_row) + LANE
-    rows = int(kernels.BLOCK)
-    starts, offsets = np.empty(rows, dtype=np.uint64), np.empty(rows + 1, dtype=np.uint64)
-    return (
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        starts,
-        offsets,
-        np.empty(rows),
-        np.empty(rows),
-        np.empty(rows),
-    )
-
-
 def _check_rewards(largest: float) -> None:
     """Worst cases square what values differ by."""
     _checks.must(
@@ -86,7 +66,7 @@ class RobustBellman:
     Parameters
     ----------
     mdp : MDP
-    ambiguity : Nominal, Penalized or Constrained
+    ambiguity : a set
     threads : int, optional
         Cores to use: this argument, or the environment variable ROBUSTMDP_THREADS, or all.
 
@@ -103,16 +83,14 @@ class RobustBellman:
         self.ambiguity = check_ambiguity(ambiguity)
         low, high = mdp.reward_range
         self._largest_reward = max(-low, high)
-        if not isinstance(ambiguity, Nominal):
+        if not self.ambiguity.is_nominal:
             _check_rewards(self._largest_reward)
         self.rows = 0
-        """How many row problems have been solved so far."""
+        """Number of row problems solved so far."""
         self.threads = threads
-        self._spec = tuple(ambiguity.spec)
+        self._kernel = self.ambiguity.kernel
         self._levels = self._pair_levels()
-        self._memory = np.full(mdp.n_pairs, np.nan)
-        self._memory_moves = bool(remembers_outcomes(self._spec))
-        self._level = 0.0
+        self._memory = np.full(mdp.n_pairs * self._kernel.memory_per_row, np.nan)
         self._outcome = np.zeros(mdp.n_states + 1)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
@@ -140,9 +118,8 @@ class RobustBellman:
         self._parts = parts
         self._state_ranges = threads.split(mdp.indptr[mdp.state_ptr], parts)
         self._pair_ranges = threads.split(mdp.indptr, parts)
-        self._scratch = [_scratch(mdp.longest_row) for _ in range(self._workers)]
-        self._world = (
-            mdp.indptr.view(np.uint64), mdp.indices.view(np.uint32), mdp.probabilities, mdp.rewards,
+        self.model = _core.Model(
+            mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
             mdp.rewards_on_successors,
         )  # fmt: skip
 
@@ -172,13 +149,11 @@ class RobustBellman:
         out = self._result(out, (self.mdp.n_states,))
         self._set_outcome(v)
         values = np.empty(len(chosen.pairs))
-        kernel = self.ambiguity.divergence.specialise(kernels.robust_pairs)
 
-        def task(slot: int, lo: int, hi: int) -> None:
-            kernel(
-                self._world, self._spec, self._levels, self._outcome, chosen.pairs, lo, hi, self._memory, values,
-                self._scratch[slot],
-            )  # fmt: skip
+        def task(lo: int, hi: int) -> None:
+            self._kernel.values(
+                self.model, self._levels, self._outcome, chosen.pairs, lo, hi, self._memory, values
+            )
 
         threads.run(task, threads.split(chosen.starts, self._parts), self._workers)
         self.rows += len(chosen.pairs)
@@ -194,7 +169,7 @@ class RobustBellman:
         """Nature's answer to v at every pair; the model keeps the rewards, the penalty is discount * weight * D."""
         mdp = self.mdp
         self._set_outcome(v)
-        data, penalty, eta = self._respond(_NO_PAIRS, mdp.indptr, mdp.nnz)
+        data, penalty, eta = self._respond(None, mdp.indptr, mdp.nnz)
         return Response(
             mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan)
         )
@@ -202,20 +177,18 @@ class RobustBellman:
     def worst_rows(self, v: npt.ArrayLike) -> FloatArray:
         """The probabilities of `worst_case`, one for each transition of the model, (nnz,), zeros included."""
         self._set_outcome(v)
-        return self._respond(_NO_PAIRS, self.mdp.indptr, self.mdp.nnz)[0]
+        return self._respond(None, self.mdp.indptr, self.mdp.nnz)[0]
 
     # what solvers call
 
     def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:
         """value = T v and best = the pair that attains it, both (S,), allocating nothing."""
         self._set_outcome(v)
-        kernel = self.ambiguity.divergence.specialise(kernels.sweep)
 
-        def task(slot: int, lo: int, hi: int) -> None:
-            kernel(
-                self._world, self.mdp.state_ptr, self._spec, self._levels, self._outcome, _NO_PAIRS, lo, hi,
-                self._memory, self._q, value, best, self._scratch[slot],
-            )  # fmt: skip
+        def task(lo: int, hi: int) -> None:
+            self._kernel.sweep(
+                self.model, self._levels, self._outcome, lo, hi, self._memory, self._q, value, best
+            )
 
         threads.run(task, self._state_ranges, self._workers)
         self.rows += self.mdp.n_pairs
@@ -231,13 +204,11 @@ class RobustBellman:
         self._set_outcome(v)
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
         scale = float(np.abs(self._outcome).max()) + self._largest_reward
-        kernel = self.ambiguity.divergence.specialise(kernels.bracket_pairs)
 
-        def task(slot: int, lo: int, hi: int) -> None:
-            kernel(
-                self._world, self._spec, self._levels, self._outcome, _NO_PAIRS, scale, lo, hi, self._memory, lower,
-                upper, self._scratch[slot],
-            )  # fmt: skip
+        def task(lo: int, hi: int) -> None:
+            self._kernel.bracket(
+                self.model, self._levels, self._outcome, scale, lo, hi, self._memory, lower, upper
+            )
 
         threads.run(task, self._pair_ranges, self._workers)
         self.rows += mdp.n_pairs
@@ -247,7 +218,7 @@ class RobustBellman:
             low, high = (np.add.reduceat(policy.weights * bound[at], policy.state_ptr[:-1]) for bound in (lower, upper))
             return Bracket(low, high, lower, upper, policy.actions(mdp))
         low = np.empty(mdp.n_states)
-        kernels.best_actions(mdp.state_ptr, lower, 0, mdp.n_states, low, self._best)
+        _core.best_actions(self.model, lower, low, self._best)
         chosen = mdp.actions[self._best].astype(np.int64)
         return Bracket(low, np.maximum.reduceat(upper, starts), lower, upper, chosen)
 
@@ -259,19 +230,9 @@ class RobustBellman:
         cost = np.empty(len(policy.pairs))
         ranges = threads.split(policy.starts, self._parts)
 
-        def task(slot: int, lo: int, hi: int) -> None:
-            del slot
-            kernels.policy_rows(
-                self._world,
-                policy.pairs,
-                policy.weights,
-                policy.starts.view(np.uint64),
-                lo,
-                hi,
-                indices,
-                data,
-                penalty,
-                cost,
+        def task(lo: int, hi: int) -> None:
+            _core.chain_rows(
+                self.model, policy.pairs, policy.weights, policy.starts, lo, hi, indices, data, penalty, cost
             )
 
         threads.run(task, ranges, self._workers)
@@ -282,7 +243,7 @@ class RobustBellman:
         """Nominal sweeps in place, forwards and backwards in turn."""
         padded = np.append(v, 0.0)
         for sweep in range(sweeps):
-            kernels.gauss_seidel(self._world, self.mdp.state_ptr, self.mdp.discount, padded, sweep % 2 == 1)
+            _core.gauss_seidel(self.model, self.mdp.discount, sweep % 2 == 1, padded)
         v[:] = padded[:-1]
         self.rows += sweeps * self.mdp.n_pairs
 
@@ -290,14 +251,9 @@ class RobustBellman:
         """The pairs chosen by the last sweep or bracket, (S,)."""
         return self._best
 
-    @property
-    def closed(self) -> bool:
-        """Are inner problems solved to rounding? Then certified bounds cost no more than a sweep."""
-        return bool(is_closed(self._spec))
-
     def inherit(self, other: RobustBellman) -> None:
-        """Begin the inner problems where those of another level of the same divergence ended."""
-        self._memory[:], self._level = other._memory, other._level
+        """Begin the inner problems where those of another level of the same set ended."""
+        self._memory[:] = other._memory
 
     # internals
 
@@ -307,22 +263,17 @@ class RobustBellman:
             values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}"
         )
         np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
-        if self._memory_moves:  # with the values as a whole, which span corrections shift far
-            level = float(self._outcome[:-1].mean())
-            if np.isfinite(level):
-                self._memory += level - self._level
-                self._level = level
 
-    def _respond(self, pairs: IntArray, starts: IntArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _respond(
+        self, pairs: IntArray | None, starts: IntArray, size: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         count = len(starts) - 1
         data, penalty, eta = np.empty(size), np.empty(count), np.empty(count)
-        kernel = self.ambiguity.divergence.specialise(kernels.respond_pairs)
 
-        def task(slot: int, lo: int, hi: int) -> None:
-            kernel(
-                self._world, self._spec, self._levels, self._outcome, pairs, starts.view(np.uint64), lo, hi, data,
-                penalty, eta, *self._scratch[slot][:2],
-            )  # fmt: skip
+        def task(lo: int, hi: int) -> None:
+            self._kernel.respond(
+                self.model, self._levels, self._outcome, pairs, starts, lo, hi, self._memory, data, penalty, eta
+            )
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
@@ -332,13 +283,8 @@ class RobustBellman:
         """From the multiplier of outcomes discount * v to the paper's, unshifted; NaN at discount 0."""
         if self.mdp.discount == 0.0:
             return np.full_like(eta, np.nan)
-        shift: FloatArray | float = 0.0
-        if self.ambiguity.divergence.slope_at_one and self.ambiguity.mode == 1:
-            level = self.ambiguity.level
-            shift = self.ambiguity.divergence.slope_at_one * (
-                self.mdp.pairs(level) if isinstance(level, np.ndarray) else level
-            )
-        return eta / self.mdp.discount + shift
+        shift = self.ambiguity.eta_shift
+        return eta / self.mdp.discount + (self.mdp.pairs(shift) if isinstance(shift, np.ndarray) else shift)
 
     @staticmethod
     def _result(out: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:

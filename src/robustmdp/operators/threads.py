@@ -45,22 +45,22 @@ def split(work: np.ndarray, parts: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
 
 
-def run(task: Callable[[int, int, int], None], ranges: list[tuple[int, int]], workers: int) -> None:
-    """Call task(worker, lo, hi) for every range; whoever is free takes the next one, this thread included."""
+def run(task: Callable[[int, int], None], ranges: list[tuple[int, int]], workers: int) -> None:
+    """Call task(lo, hi) for every range; whichever thread is free takes the next one, this one included."""
     if workers == 1 or len(ranges) == 1:
         for lo, hi in ranges:
-            task(0, lo, hi)
+            task(lo, hi)
         return
     queue = iter(ranges)
 
-    def work(worker: int) -> None:
+    def work() -> None:
         for lo, hi in queue:
-            task(worker, lo, hi)
+            task(lo, hi)
 
     pool = _pool(workers - 1, os.getpid())
-    futures = [pool.submit(work, worker) for worker in range(1, workers)]
+    futures = [pool.submit(work) for _ in range(1, workers)]
     try:
-        work(0)
+        work()
     finally:
         for future in futures:
             future.result()

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity import Ambiguity, Nominal, Penalized
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
 from robustmdp.planning.policy_iteration import PolicyIteration, Work
-from robustmdp.planning.run import Progress, bounds, run
+from robustmdp.planning.run import bounds, run
 from robustmdp.planning.solving import solve
 from robustmdp.result import Solution, Status
 
@@ -153,7 +153,7 @@ class Walk:
     def _among_few(self, ambiguity: Ambiguity, start: FloatArray | None) -> Stage | None:
         """Solve without the pairs that cannot matter, then prove that they do not; None where they are too many."""
         reference = self._reference
-        if start is None or reference is None or not _more_room(ambiguity, reference.ambiguity):
+        if start is None or reference is None or not ambiguity.contains(reference.ambiguity):
             return None
         if not self._prepare(reference, start):
             return None
@@ -181,21 +181,10 @@ class Walk:
     def _operator(self, mdp: MDP, ambiguity: Ambiguity) -> RobustBellman:
         """With the memory of the last level's, where it knows the same rows and the same kind of problem."""
         bellman, last = RobustBellman(mdp, ambiguity, threads=self._threads), self._last
-        alike = last is not None and last.mdp is mdp and type(ambiguity) is type(last.ambiguity)
-        if alike and last is not None and ambiguity.divergence == last.ambiguity.divergence:
+        if last is not None and last.mdp is mdp and bellman.ambiguity.is_like(last.ambiguity):
             bellman.inherit(last)
         self._last = bellman
         return bellman
-
-
-def _more_room(new: Ambiguity, old: Ambiguity) -> bool:
-    """Does nature have at least as much room everywhere?"""
-    if isinstance(old, Nominal):
-        return True
-    if type(new) is not type(old) or new.divergence != old.divergence:
-        return False
-    compare = np.less_equal if isinstance(new, Penalized) else np.greater_equal
-    return bool(np.all(compare(new.level, old.level) | (np.isnan(new.level) & np.isnan(old.level))))
 
 
 def follow(bellman: RobustBellman, start: FloatArray | None, tol: float) -> tuple[Stage, FloatArray, Bracket]:
@@ -206,13 +195,13 @@ def follow(bellman: RobustBellman, start: FloatArray | None, tol: float) -> tupl
     v, work = start, Work(bellman, None, tol)
     for _ in range(_LOOKS if v is not None else 0):
         assert v is not None
-        progress, bracket = _look(work, v)
+        progress = work.sweep(v)
         if not math.isfinite(progress.error_bound):
             v = None  # an inner problem failed at this v: policy iteration begins elsewhere
             break
         target = tol * max(1.0, float(np.abs(progress.swept).max()))
         if progress.error_bound <= 0.5 * target:
-            bracket = bracket or bellman.bracket(v)
+            bracket = bellman.bracket(v)
             lower, upper, _ = bounds(bracket, v, bellman.mdp)
             bound = 0.5 * float(np.max(upper - lower))
             if bound <= target:
@@ -222,13 +211,3 @@ def follow(bellman: RobustBellman, start: FloatArray | None, tol: float) -> tupl
     solution = run(PolicyIteration(), bellman, tol=tol, start=v)
     stage = Stage(bellman.ambiguity, solution.lower, solution.upper, solution.policy, solution.status)
     return stage, solution.base, bellman.bracket(solution.base)
-
-
-def _look(work: Work, v: FloatArray) -> tuple[Progress, Bracket | None]:
-    """A sweep at v; where bounds cost no more than that, they tell as much."""
-    bellman, mdp = work.bellman, work.bellman.mdp
-    if not bellman.closed:
-        return work.sweep(v), None
-    bracket = bellman.bracket(v)
-    middle = 0.5 * (bracket.lower + bracket.upper)
-    return Progress(v, middle, mdp.can_end, mdp.discount), bracket

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustmdp import _checks
-from robustmdp._jit import kernel
-from robustmdp.ambiguity import Penalized
+from robustmdp import _checks, _core
 from robustmdp.divergences import KL, ChiSquare
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.run import FloatArray, Progress
-
-_HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -71,9 +67,9 @@ class DualAscent:
         """One outer step after the other, from Q = the top of the value range if no start is given."""
         del tol
         mdp, ambiguity = bellman.mdp, bellman.ambiguity
-        supported = isinstance(ambiguity, Penalized) and isinstance(ambiguity.divergence, ChiSquare | KL)
+        divergence = ambiguity.divergence if ambiguity.has_weight else None
         _checks.must(
-            supported and policy is None,
+            divergence in (ChiSquare(), KL()) and policy is None,
             f"DualAscent needs a chi-square or Kullback-Leibler penalty, as Algorithm 3 does: got {ambiguity!r}",
         )
         weight = np.broadcast_to(ambiguity.level, (mdp.n_states, mdp.n_actions))[mdp.states, mdp.actions]
@@ -83,11 +79,11 @@ class DualAscent:
         )
         low, high = mdp.value_range
         eta, q = np.zeros(mdp.n_pairs), np.empty(mdp.n_pairs)
-        world = (mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.rewards_on_successors)
-        settings = (self.inner_steps, self.step or math.nan, isinstance(ambiguity.divergence, KL), self.warm_start)
+        settings = _core.Ascent(self.inner_steps, self.step or math.nan, self.warm_start, mdp.discount, low, high)
+        ascend = _core.ascend_kullback_leibler if divergence == KL() else _core.ascend_chi_square
         v = np.append(np.full(mdp.n_states, high) if start is None else start, 0.0)
         while True:
-            ascend(world, settings, mdp.discount, weight, low, high, v, eta, q)
+            ascend(bellman.model, settings, weight, v, eta, q)
             bellman.rows += mdp.n_pairs
             swept = np.clip(np.maximum.reduceat(q, mdp.state_ptr[:-1]), low, high)
             yield Progress(v[:-1], swept, mdp.can_end, mdp.discount)
@@ -96,65 +92,3 @@ class DualAscent:
     def reached(self, progress: Progress, target: float) -> bool:
         """Are the estimated bounds close enough?"""
         return progress.error_bound <= target
-
-
-@kernel
-def dual_value(kl, p, a, n, x, eta, weight):
-    """J(eta) = eta - weight E f*((eta - x)/weight)."""
-    total = 0.0
-    for j in range(n):
-        s = (eta - x[j]) / weight
-        total += p[a + j] * (math.exp(min(s - 1.0, 700.0)) if kl else max(0.5 * s + 1.0, 0.0) ** 2 - 1.0)
-    return eta - weight * total
-
-
-@kernel
-def dual_slope(kl, p, a, n, x, eta, weight):
-    """J'(eta) = 1 - E f*'((eta - x)/weight)."""
-    total = 0.0
-    for j in range(n):
-        s = (eta - x[j]) / weight
-        total += p[a + j] * (math.exp(min(s - 1.0, 700.0)) if kl else max(0.5 * s + 1.0, 0.0))
-    return 1.0 - total
-
-
-@kernel
-def ascend(world, settings, discount, weights, low, high, v, eta, q):
-    """The two inner loops of Algorithm 3, over pairs and over t'."""
-    indptr, indices, p, rewards, on_successors = world
-    inner_steps, step, kl, warm_start = settings
-    longest = 0
-    for pair in range(len(q)):
-        longest = max(longest, indptr[pair + 1] - indptr[pair])
-    x = np.empty(longest)
-    for pair in range(len(q)):
-        a = indptr[pair]
-        n = indptr[pair + 1] - a
-        bottom, top = math.inf, -math.inf
-        for j in range(n):
-            x[j] = v[indices[a + j]] + (rewards[a + j] / discount if on_successors else 0.0)
-            bottom, top = min(bottom, x[j]), max(top, x[j])
-        weight = weights[pair]
-        floor, ceiling = (
-            (bottom + weight, top + weight) if kl else (low - 2.0 * weight, 2.0 * high - low + 2.0 * weight)
-        )
-        if on_successors and not kl:
-            floor, ceiling = bottom - 2.0 * weight, 2.0 * top - bottom + 2.0 * weight
-        at = eta[pair] if warm_start else 0.0
-        at = min(max(at, floor), ceiling) if kl else at
-        alpha = weight if step != step else step
-        for _ in range(inner_steps):
-            slope = dual_slope(kl, p, a, n, x, at, weight)
-            following = min(max(at + alpha * slope, floor), ceiling)
-            if kl:
-                size = alpha
-                here = dual_value(kl, p, a, n, x, at, weight)
-                for _ in range(_HALVINGS):
-                    if dual_value(kl, p, a, n, x, following, weight) >= here + 0.5 * slope * (following - at):
-                        break
-                    size *= 0.5
-                    following = min(max(at + size * slope, floor), ceiling)
-            at = following
-        eta[pair] = at
-        value = discount * dual_value(kl, p, a, n, x, at, weight)
-        q[pair] = value if on_successors else rewards[pair] + value

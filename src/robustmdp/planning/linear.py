@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.operators import kernels
+from robustmdp import _core
 from robustmdp.operators.bellman import Chain
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,13 +34,13 @@ class ChainSolver:
         v = np.append(start, 0.0)
         target = 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300)
         scratch = np.empty_like(v)
-        view = (chain.indptr.view(np.uint64), chain.indices.view(np.uint32), chain.data, chain.cost, chain.discount)
-        tried, first, span = kernels.chain_sweeps(*view, self._can_end, v, scratch, target, _TRIAL_SWEEPS)
+        view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount)
+        tried, first, span = _core.chain_sweeps(*view, self._can_end, v, scratch, target, _TRIAL_SWEEPS)
         if span <= target:
             return v[:-1]
         rate = (span / first) ** (1.0 / (tried - 1)) if 0.0 < span < first else 1.0
         if rate < 1.0 and math.log(target / span) / math.log(rate) <= _MOST_SWEEPS:
-            _, _, span = kernels.chain_sweeps(*view, self._can_end, v, scratch, target, 2 * _MOST_SWEEPS)
+            _, _, span = _core.chain_sweeps(*view, self._can_end, v, scratch, target, 2 * _MOST_SWEEPS)
             if span <= target:
                 return v[:-1]
         return self._krylov(chain, v[:-1].copy(), target)
@@ -99,21 +99,19 @@ def bicgstab(
 ) -> tuple[FloatArray, bool]:
     """Van der Vorst's method on (I - discount P) v = cost, judged by the span of the residual; best iterate so far."""
     padded = np.zeros(len(v) + 1)
-    view = (chain.indptr.view(np.uint64), chain.indices.view(np.uint32), chain.data)
+    view = (chain.indptr, chain.indices, chain.data, chain.discount)
 
     def product(x: FloatArray) -> FloatArray:
         padded[:-1] = x
         out = np.empty_like(x)
-        kernels.chain_product(*view, padded, 0, len(x), out)
-        out *= -chain.discount
-        out += x
+        _core.residual_product(*view, padded, out)
         return out
 
     def span(residual: FloatArray) -> float:
         low, high = float(residual.min()), float(residual.max())
         return max(high, 0.0) - min(low, 0.0) if can_end else high - low
 
-    dot = kernels.dot
+    dot = _core.dot
     solve = precondition or (lambda x: x)
     residual = chain.cost - product(v)
     best, best_span = v.copy(), span(residual)

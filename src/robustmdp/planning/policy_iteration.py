@@ -89,7 +89,7 @@ class PolicyIteration:
         base = min(before, after, key=_bound)
         if failures == 1:
             return work.sweeps(base, _RETRY_SWEEPS)
-        if failures == 2 and not isinstance(work.bellman.ambiguity, Nominal):
+        if failures == 2 and not work.bellman.ambiguity.is_nominal:
             base = min(base, work.sweep(self._nominal(work)), key=_bound)
         return work.nested(base)
 
@@ -163,7 +163,7 @@ class Work:
         The sweeps after it are cheap beside that solve and carry its news far.
         """
         v = self._answer(progress)
-        if isinstance(self.bellman.ambiguity, Nominal) and self.policy is None:
+        if self.bellman.ambiguity.is_nominal and self.policy is None:
             self.bellman.gauss_seidel(v, _NOMINAL_LOOK_AHEAD)
             return self.sweep(v)
         following = self.sweep(v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.models import MDP
+from robustmdp.models import MDP, row_sums
 
 _CHUNK = 1 << 16
 
@@ -34,8 +34,10 @@ def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, se
         cuts = np.sort(rng.random((block.stop - block.start, k - 1)), axis=1)
         spacings = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
         probabilities[block] = np.maximum(spacings, np.finfo(float).tiny)
-    return MDP(
-        indptr=np.arange(0, pairs * k + 1, k, dtype=np.int64),
+    indptr = np.arange(0, pairs * k + 1, k, dtype=np.int64)
+    row_sums.normalise(indptr, probabilities.reshape(-1), "row {} sums to {}".format, in_place=True)
+    return MDP._of_checked(
+        indptr=indptr,
         indices=indices.reshape(-1),
         probabilities=probabilities.reshape(-1),
         rewards=rng.random(pairs),

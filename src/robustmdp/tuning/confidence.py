@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity.distance import distance
-from robustmdp.divergences import FDivergence, TotalVariation
+from robustmdp.divergences import FDivergence, TotalVariation, check_divergence
 from robustmdp.models import Counts
 
 FloatArray = npt.NDArray[np.float64]
@@ -58,8 +58,7 @@ def radius_from_counts(
     >>> radius_from_counts([50, 50], ChiSquare(), 0.95, method="asymptotic").__round__(4)  # 3.84/100
     0.0384
     """
-    if not isinstance(divergence, FDivergence):
-        raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
+    check_divergence(divergence)
     level = _checks.finite_number("confidence", confidence)
     _checks.must(0.0 < level < 1.0, f"confidence must lie between 0 and 1: got {level:g}")
     radius = _radius(divergence, level, method, seed)
@@ -117,7 +116,7 @@ def _radius(divergence: FDivergence, confidence: float, method: str | None, seed
     if chosen == "asymptotic":
         return lambda row: _asymptotic(divergence, confidence, row)
     if chosen == "finite-sample":
-        if isinstance(divergence, TotalVariation):
+        if divergence == TotalVariation():
             return lambda row: _total_variation_bound(confidence, row)
         return lambda row: _box_bound(divergence, confidence, row)
     return lambda row: _bootstrap(divergence, confidence, row, seed)

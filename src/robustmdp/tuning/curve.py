@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Constrained, Nominal, Penalized
-from robustmdp.divergences import FDivergence
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
@@ -24,14 +26,16 @@ from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
+SetAt = Callable[[float], Ambiguity]
 
 
 def robustness_curve(
     mdp: MDP,
-    divergence: FDivergence,
+    divergence: FDivergence | SetAt,
     weights: npt.ArrayLike | None = None,
     *,
     radii: npt.ArrayLike | None = None,
+    levels: npt.ArrayLike | None = None,
     initial: npt.ArrayLike | None = None,
     tol: float = 1e-6,
     threads: int | None = None,
@@ -42,9 +46,10 @@ def robustness_curve(
     Parameters
     ----------
     mdp : MDP
-    divergence : a divergence
+    divergence : a divergence, or a function from a level to a set of nature's choices
     weights : (n,) levels of the penalized form; 50 from `levels_for` if neither they nor radii are given
     radii : (n,) levels of the constrained form, instead
+    levels : (n,) numbers to call the function with
     initial : a state, or (S,) probabilities of the first state; all states alike by default
     tol : as for `solve`
     progress : called with (levels done, levels) as they are solved
@@ -52,32 +57,38 @@ def robustness_curve(
     Returns
     -------
     Table, one row per level, from the least to the most robust:
-        "weight" or "radius"; "nominal", the policy's value under the model; "worst", its worst-case value;
-        "trusting", the worst-case value of the policy that trusts the model; "changed", in how many states that
-        policy's action is certainly worse; "error_bound", the certified error of both worst cases; "status".
-        Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing; "best", the
-        value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels so far are
-        there.
+        "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
+        worst-case value; "trusting", the worst-case value of the policy that trusts the model; "changed", in how many
+        states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
+        "status". Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing;
+        "best", the value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels
+        so far are there.
 
     >>> from robustmdp import KL, problems
     >>> curve = robustness_curve(problems.machine_replacement(), KL(), [10.0, 1.0, 0.1])
     >>> curve["weight"].tolist(), bool((curve["worst"] <= curve["nominal"]).all())
     ([10.0, 1.0, 0.1], True)
+    >>> pairwise = np.linspace(0.5, 1.5, 30).reshape(10, 3)  # one radius for each state and action
+    >>> scaled = lambda share: Constrained(KL(), share * pairwise)
+    >>> robustness_curve(problems.machine_replacement(), scaled, levels=[0.1, 0.01])["level"].tolist()
+    [0.01, 0.1]
     """
     start = distribution(mdp, initial)
-    form, levels = _levels(mdp, divergence, weights, radii, threads)
+    family = _family(mdp, divergence, weights, radii, levels, threads)
     trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     points: list[Point] = []
     interrupted = False
     try:
-        for point in points_along(mdp, divergence, form, levels, trusting, tol=tol, threads=threads):
+        for point in points_along(mdp, family.set_at, family.levels, trusting, tol=tol, threads=threads):
             points.append(point)
             if progress is not None:
-                progress(len(points), len(levels))
+                progress(len(points), len(family.levels))
     except KeyboardInterrupt:
         interrupted = True
-    return as_table(points, start, form.level_name).with_notes(
-        divergence=divergence.name, best=float(start @ trusting.value), interrupted=interrupted
+    if _is_rising(points):
+        points.reverse()
+    return as_table(points, start, family.level_name).with_notes(
+        **family.notes, best=float(start @ trusting.value), interrupted=interrupted
     )
 
 
@@ -99,19 +110,14 @@ def levels_for(
     9
     """
     _checks.positive_integer("count", count)
-    _check_divergence(divergence)
-    if form is Constrained:
+    check_divergence(divergence)
+    if form.has_radius:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
     values = whole(solve(mdp, Nominal(), tol=1e-4, threads=threads)).value
     outcomes = np.append(values, 0.0) if mdp.can_end else values
     low, high = mdp.reward_range
     spread = mdp.discount * float(np.ptp(outcomes)) + high - low
     return np.geomspace(1e2, 1e-2, count) * max(spread, 1e-12) / _unit(divergence)
-
-
-def _check_divergence(divergence: object) -> None:
-    if not isinstance(divergence, FDivergence):
-        raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
 
 
 def _unit(divergence: FDivergence) -> float:
@@ -136,25 +142,61 @@ def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -
     return int(np.argmax(np.where(worth, scaled, -np.inf)))
 
 
-def _levels(
+class _Family(NamedTuple):
+    """Sets that differ in their level alone; `levels` in the order in which they are solved."""
+
+    set_at: SetAt
+    levels: FloatArray
+    level_name: str
+    notes: dict[str, str]
+
+
+def _family(
     mdp: MDP,
-    divergence: FDivergence,
+    divergence: FDivergence | SetAt,
     weights: npt.ArrayLike | None,
     radii: npt.ArrayLike | None,
+    levels: npt.ArrayLike | None,
     threads: int | None,
-) -> tuple[type[Penalized] | type[Constrained], FloatArray]:
-    """The form and its levels, least robust first."""
-    _check_divergence(divergence)
+) -> _Family:
+    """The penalties or balls of a divergence, least robust first, or the sets that a function makes."""
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
+    if levels is not None:
+        return _family_of_function(divergence, weights if radii is None else radii, levels)
+    if callable(divergence):
+        raise TypeError(
+            "divergence must be one, such as rm.KL(); a function from a level to a set needs levels=: "
+            f"got {divergence!r} without levels"
+        )
+    chosen = check_divergence(divergence)
+    form: type[Penalized] | type[Constrained] = Penalized if radii is None else Constrained
     if weights is None and radii is None:
-        return Penalized, levels_for(mdp, divergence, threads=threads)
-    form, given = (Penalized, weights) if radii is None else (Constrained, radii)
-    levels = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    name = "weights" if form is Penalized else "radii"
-    _checks.must(levels.ndim == 1 and levels.size > 0, f"{name} must be a list of numbers: got shape {levels.shape}")
-    _checks.must(bool((levels >= 0).all()), f"{name} must be numbers in [0, inf]: got {levels[~(levels >= 0)][:1]}")
-    levels = np.unique(levels)
-    return form, levels[::-1] if form is Penalized else levels
+        found = levels_for(mdp, chosen, threads=threads)
+    else:
+        name, given = ("weights", weights) if radii is None else ("radii", radii)
+        found = _numbers(name, given)
+        _checks.must(bool((found >= 0).all()), f"{name} must be numbers in [0, inf]: got {found[~(found >= 0)][:1]}")
+        found = np.unique(found)
+        found = found[::-1] if form.has_weight else found
+    return _Family(partial(form, chosen), found, form.level_name, {"divergence": chosen.name})
+
+
+def _family_of_function(function: Any, others: npt.ArrayLike | None, levels: npt.ArrayLike) -> _Family:
+    if not callable(function):
+        raise TypeError(f"levels must come with a function from a level to a set: got {function!r}")
+    _checks.must(others is None, "give weights or radii with a divergence, or levels with a function: got both")
+    found = _numbers("levels", levels)
+    _checks.must(not np.isnan(found).any(), "levels must be numbers: got nan")
+    found = np.unique(found)
+    # Solving is quickest from the least to the most robust level; a set need not know which way that is.
+    downwards = check_ambiguity(function(float(found[0]))).has_weight
+    return _Family(lambda level: check_ambiguity(function(level)), found[::-1] if downwards else found, "level", {})
+
+
+def _numbers(name: str, given: npt.ArrayLike | None) -> FloatArray:
+    numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    _checks.must(numbers.ndim == 1 and numbers.size > 0, f"{name} must be a list of numbers: got shape {numbers.shape}")
+    return numbers
 
 
 class Point(NamedTuple):
@@ -163,23 +205,18 @@ class Point(NamedTuple):
     `error_bound` is that of both worst cases.
     """
 
-    ambiguity: Penalized | Constrained
+    level: float
+    ambiguity: Ambiguity
     robust: Stage
     under_model: FloatArray
     trusting: FloatArray
     changed: npt.NDArray[np.int64]
     error_bound: float
 
-    @property
-    def level(self) -> float:
-        """The weight or radius."""
-        return float(self.ambiguity.level)
-
 
 def points_along(
     mdp: MDP,
-    divergence: FDivergence,
-    form: type[Penalized] | type[Constrained],
+    set_at: SetAt,
     levels: FloatArray,
     trusting: Solution,
     *,
@@ -190,7 +227,7 @@ def points_along(
     everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, trusting.policy), tol, threads)
     policy, under_model = trusting.policy, trusting.value
     for level in levels.tolist():
-        ambiguity = form(divergence, level)
+        ambiguity = set_at(level)
         robust = whole(everything.step(_place(level), ambiguity))
         doubted, changed = robust, np.empty(0, np.int64)
         if not np.array_equal(robust.policy, policy):
@@ -201,7 +238,15 @@ def points_along(
             doubted = whole(alone.step(_place(level), ambiguity))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
         bound = max(robust.error_bound, doubted.error_bound)
-        yield Point(ambiguity, robust, under_model, doubted.value, changed, bound)
+        yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
+
+
+def _is_rising(points: Sequence[Point]) -> bool:
+    """Whether the worst case certainly improves from the first level to the last."""
+    if not points:
+        return False
+    first, last = points[0].robust, points[-1].robust
+    return bool(np.mean(last.value - first.value) > first.error_bound + last.error_bound)
 
 
 def under(mdp: MDP, policy: npt.NDArray[np.int64]) -> MDP:
@@ -236,5 +281,6 @@ def knee_of(curve: Table) -> int:
 
 
 def _place(level: float) -> float:
-    """The logarithm; 0 and inf stand far out, where nothing is extrapolated through them."""
-    return math.copysign(1e3, level - 1.0) if level in (0.0, math.inf) else math.log(level)
+    """The logarithm of its size; 0 and inf stand far out, where nothing is extrapolated through them."""
+    size = abs(level)
+    return math.copysign(1e3, size - 1.0) if size in (0.0, math.inf) else math.log(size)

@@ -7,7 +7,7 @@ import math
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Constrained, Penalized
+from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.planning import solve
 from robustmdp.tuning.start import distribution
@@ -17,7 +17,7 @@ _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
 
 
-def matching_radius(mdp: MDP, ambiguity: Penalized, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
+def matching_radius(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
     """The radius rho with V_constrained(initial) = V_penalized(initial) (Theorem 3.1), in [0, inf].
 
     Parameters
@@ -32,13 +32,13 @@ def matching_radius(mdp: MDP, ambiguity: Penalized, initial: npt.ArrayLike, *, t
     >>> matching_radius(world, Penalized(ChiSquare(), float("inf")), 0)
     0.0
     """
-    if not isinstance(ambiguity, Penalized):
+    if not getattr(ambiguity, "has_weight", False):
         raise TypeError(f"ambiguity must be Penalized(...) to have a matching radius: got {ambiguity!r}")
     search = _Search(mdp, ambiguity, initial, threads)
     return search.level(Constrained)
 
 
-def matching_weight(mdp: MDP, ambiguity: Constrained, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
+def matching_weight(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
     """The weight lambda with V_penalized(initial) = V_constrained(initial) (Theorem 3.1), in [0, inf].
 
     0.0 once the ball contains the worst point mass. Parameters as in `matching_radius`.
@@ -48,7 +48,7 @@ def matching_weight(mdp: MDP, ambiguity: Constrained, initial: npt.ArrayLike, *,
     >>> matching_weight(world, Constrained(ChiSquare(), 10.0), 0)
     0.0
     """
-    if not isinstance(ambiguity, Constrained):
+    if not getattr(ambiguity, "has_radius", False):
         raise TypeError(f"ambiguity must be Constrained(...) to have a matching weight: got {ambiguity!r}")
     search = _Search(mdp, ambiguity, initial, threads)
     return search.level(Penalized)
@@ -57,7 +57,7 @@ def matching_weight(mdp: MDP, ambiguity: Constrained, initial: npt.ArrayLike, *,
 class _Search:
     """Bisection for the level of the other form; values are monotone in it."""
 
-    def __init__(self, mdp: MDP, given: Penalized | Constrained, initial: npt.ArrayLike, threads: int | None) -> None:
+    def __init__(self, mdp: MDP, given: Ambiguity, initial: npt.ArrayLike, threads: int | None) -> None:
         _checks.must(
             isinstance(given.level, float), f"{given.level_name} must be one number to have a match: got an array"
         )
@@ -70,7 +70,7 @@ class _Search:
         # Two values closer than their certified errors are the same value.
         self.same = 4.0 * error
 
-    def _value(self, ambiguity: Penalized | Constrained) -> tuple[float, float]:
+    def _value(self, ambiguity: Ambiguity) -> tuple[float, float]:
         solution = whole(solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads))
         return float(self.start @ solution.value), solution.error_bound
 
@@ -79,7 +79,7 @@ class _Search:
 
     def level(self, form: type[Penalized] | type[Constrained]) -> float:
         """The least robust level that matches: the smallest radius, or the largest weight."""
-        robust, nominal = (math.inf, 0.0) if form is Constrained else (0.0, math.inf)
+        robust, nominal = (math.inf, 0.0) if form.has_radius else (0.0, math.inf)
         if abs(self._excess(form, nominal)) <= self.same:
             return nominal
         if self._excess(form, robust) >= -self.same:
@@ -88,7 +88,7 @@ class _Search:
 
     def _bracket(self, form: type[Penalized] | type[Constrained]) -> tuple[float, float]:
         """Levels (too robust, not robust enough) around the match."""
-        away = 10.0 if form is Constrained else 0.1
+        away = 10.0 if form.has_radius else 0.1
         level = 1.0
         direction = away if self._excess(form, level) > 0 else 1.0 / away
         while True:
@@ -114,7 +114,7 @@ class _Search:
 
     def _least_robust_minimum(self, form: type[Penalized] | type[Constrained]) -> float:
         """The value is the minimum over the support: weight 0, or the smallest radius that reaches it."""
-        if form is Penalized:
+        if form.has_weight:
             return 0.0
         low, high = 1e-12, 1.0
         while self._excess(form, high) > self.same:

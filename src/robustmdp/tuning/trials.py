@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.models import MDP
 from robustmdp.planning import evaluate, solve
 from robustmdp.result import Solution
@@ -52,7 +52,7 @@ def stress(
     Parameters
     ----------
     mdp : the model that worlds are perturbations of
-    policies : names with (S,) actions, (S, A) probabilities, solutions, or ambiguities to solve the model with
+    policies : names with (S,) actions, (S, A) probabilities, solutions, or sets to solve the model with
     perturbed_worlds : MDPs and families (`RandomKernels`, `Adversary`, `Models`, `Plausible`, `environments`), one or
         a list of them, or a mapping from names to MDPs or lists of MDPs
     initial : a state, or (S,) probabilities of the first state; all states alike by default
@@ -163,10 +163,17 @@ def _family(name: str, models: Any) -> Models:
 
 
 def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.NDArray[Any]:
-    """The policy itself; an ambiguity is solved for it."""
-    if isinstance(policy, Nominal | Penalized | Constrained):
+    """The policy itself; for a set of nature's choices, the one that is optimal against it."""
+    if isinstance(policy, Solution):
+        return policy.policy
+    if _is_set(policy):
         return whole(solve(mdp, policy, tol=tol, threads=threads)).policy
-    return policy.policy if isinstance(policy, Solution) else np.asarray(policy)
+    return np.asarray(policy)
+
+
+def _is_set(policy: object) -> TypeGuard[Ambiguity]:
+    """Whether it is a set of nature's choices, ours or a user's own; `solve` says what a set must have."""
+    return hasattr(policy, "is_nominal") or hasattr(policy, "worst_case")
 
 
 def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:

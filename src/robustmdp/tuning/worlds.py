@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
+from robustmdp.ambiguity import Ambiguity, Constrained
 from robustmdp.ambiguity.records import check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
@@ -125,15 +125,17 @@ class Adversary:
     answers = True
 
     def __post_init__(self) -> None:
-        check_ambiguity(self.ambiguity)
+        object.__setattr__(self, "ambiguity", check_ambiguity(self.ambiguity))
 
     @property
     def name(self) -> str:
-        if isinstance(self.ambiguity, Nominal):
+        ambiguity = self.ambiguity
+        if ambiguity.is_nominal:
             return "the model"
-        level = self.ambiguity.level
-        shown = f"{level:.3g}" if isinstance(level, float) else "per pair"
-        return f"worst case, {self.ambiguity.divergence.name} {self.ambiguity.level_name} {shown}"
+        if not (ambiguity.has_weight or ambiguity.has_radius):
+            return f"worst case, {ambiguity}"
+        shown = f"{ambiguity.level:.3g}" if np.ndim(ambiguity.level) == 0 else "per pair"
+        return f"worst case, {ambiguity.divergence.name} {ambiguity.level_name} {shown}"
 
     @property
     def size(self) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
+from robustmdp.learning._codes import specialise
 from robustmdp.learning.behaviour import Chances, chances
 from robustmdp.learning.sources.base import Experience as Experience
 from robustmdp.learning.sources.base import OnePath as OnePath
@@ -36,7 +38,7 @@ def source_of(
     start: int | None,
 ) -> Source:
     """The world as a source of transitions."""
-    specialise = ambiguity.divergence.specialise
+    compiled_for = partial(specialise, getattr(ambiguity, "divergence", None))  # PlugIn needs none
     if reward_range is not None:
         reward_range = check_reward_range(reward_range)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int | np.integer)):
@@ -44,12 +46,12 @@ def source_of(
     if isinstance(world, MDP):
         world = world if discount is None else world.with_discount(discount)
         choice = chances(behaviour, np.asarray(world.state_ptr), np.asarray(world.actions), world.n_actions)
-        return ModelSource(world, choice, seeds, start or 0, specialise, reward_range)
+        return ModelSource(world, choice, seeds, start or 0, compiled_for, reward_range)
     seed = _single(seeds, world)
     if isinstance(world, Simulator):
         changes: dict[str, Any] = {"discount": discount, "start": start, "reward_range": reward_range}
         world = replace(world, **{name: value for name, value in changes.items() if value is not None})
-        return SimulatorSource(world, _full_chances(behaviour, world.n_states, world.n_actions), seed, specialise)
+        return SimulatorSource(world, _full_chances(behaviour, world.n_states, world.n_actions), seed, compiled_for)
     _checks.must(start is None, "start must be given for an MDP or a Simulator: other worlds begin where they begin")
     if isinstance(world, Trajectory):
         own = world.discount if discount is None else discount

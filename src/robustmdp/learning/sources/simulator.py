@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks, _jit
-from robustmdp.learning import sampling, updates
+from robustmdp import _checks
+from robustmdp.learning import _jit, sampling, updates
 from robustmdp.learning.behaviour import Chances
 from robustmdp.learning.sources.base import (
     Experience,

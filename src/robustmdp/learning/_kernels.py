@@ -1,17 +1,17 @@
-"""f, f*, f*', f*'' of the built-in divergences in one normal form: f(1) = f'(1) = 0.
+"""f, f' and f*, f*', f*'' of the divergences in one normal form, f(1) = f'(1) = 0, for the compiled learners.
 
-A divergence is an integer `kind` and a parameter `k`. Adding c (t-1) to f changes neither D nor the worst case, so the
-normal form drops it; a factor is moved into the weight. Arguments of f* come as a distance `u >= 0` below an anchor,
-y = anchor - u, because digits are lost otherwise: the anchor is 0 where all outcomes are close (large weights), and
-the edge of the domain, f'(inf), where the row's minimum comes close to it (small weights).
+A divergence is an integer `kind` and a parameter `k`, chosen by `_codes.code_of`. Adding c (t-1) to f changes neither
+D nor the worst case, so the normal form drops it; a factor of f is moved into the weight. Total variation needs none
+of these formulas: its worst case follows from the lowest outcome alone.
 """
 
 from __future__ import annotations
 
 import math
 
-from robustmdp._jit import kernel
+from robustmdp.learning._jit import kernel
 
+NOMINAL, PENALIZED, CONSTRAINED = 0, 1, 2
 CRESSIE_READ, JENSEN_SHANNON, TOTAL_VARIATION, OWN = 0, 1, 2, 3
 
 _SERIES_RADIUS = 0.1
@@ -21,7 +21,7 @@ _LARGEST_EXPONENT = 690.0
 
 @kernel
 def own_conjugate(y):
-    """Stand-in for a user's f*."""
+    """Stand-in for a user's f*, which `_codes.specialise` replaces."""
     return math.nan
 
 
@@ -32,26 +32,25 @@ def own_conjugate_derivative(y):
 
 
 @kernel
-def tilt(kind, k, edge, at_edge, u):
-    """(f*'(y), f*''(y)) at y = (edge if at_edge else 0) - u; the second is NaN where unknown."""
+def tilt(kind, k, y):
+    """(f*'(y), f*''(y)); the second is NaN where unknown."""
     if kind == CRESSIE_READ:
-        return _tilt_cressie_read(k, at_edge, u)
+        return _tilt_cressie_read(k, y)
     if kind == JENSEN_SHANNON:
-        if u > _LARGEST_EXPONENT:
+        if y < -_LARGEST_EXPONENT:
             return 0.0, 0.0
-        e = math.expm1(u) if at_edge else 1.0 + 2.0 * math.expm1(u)
+        e = 1.0 + 2.0 * math.expm1(-y)
         if e <= 0.0:
             return math.inf, math.inf
         g = 1.0 / e
         return g, g + g * g
-    y = (edge if at_edge else 0.0) - u
     return own_conjugate_derivative(y + k), math.nan
 
 
 @kernel
-def _tilt_cressie_read(k, at_edge, u):
+def _tilt_cressie_read(k, y):
     """f*' = q^(1/(k-1)), f*'' = f*'^(2-k) with q = 1 + (k-1) y."""
-    q = (1.0 - k) * u if at_edge else 1.0 + (1.0 - k) * u
+    q = 1.0 + (k - 1.0) * y
     if q <= 0.0:
         return (0.0, 0.0) if k > 1.0 else (math.inf, math.inf)
     if k == 0.0:
@@ -60,17 +59,14 @@ def _tilt_cressie_read(k, at_edge, u):
     if k == 0.5:
         r = 1.0 / q
         return r * r, r * r * r
-    z = _log_tilt(k, at_edge, u)
+    z = _log_tilt(k, y)
     return _exp(z), _exp((2.0 - k) * z)
 
 
 @kernel
-def _log_tilt(k, at_edge, u):
-    """Log f*' = log(q)/(k-1), which tends to -u as k tends to 1."""
-    if k == 1.0:
-        return -u
-    q = (1.0 - k) * u
-    return (math.log(q) if at_edge else math.log1p(q)) / (k - 1.0)
+def _log_tilt(k, y):
+    """Log f*' = log(q)/(k-1), which tends to y as k tends to 1."""
+    return y if k == 1.0 else math.log1p((k - 1.0) * y) / (k - 1.0)
 
 
 @kernel
@@ -80,33 +76,26 @@ def _exp(z):
 
 
 @kernel
-def conjugate(kind, k, edge, at_edge, u):
-    """f*(y) at y = (edge if at_edge else 0) - u."""
+def conjugate(kind, k, y):
+    """f*(y)."""
     if kind == CRESSIE_READ:
-        q = (1.0 - k) * u if at_edge else 1.0 + (1.0 - k) * u
+        q = 1.0 + (k - 1.0) * y
         if q <= 0.0 and k > 1.0:
             return -1.0 / k
         if q <= 0.0:
             return -1.0 / k if k < 0.0 else math.inf
-        z = _log_tilt(k, at_edge, u)
+        z = _log_tilt(k, y)
         if k == 0.0:
             return z
         return math.expm1(k * z) / k if k * z < 709.0 else math.inf
     if kind == JENSEN_SHANNON:
-        if at_edge:
-            return -math.log(-2.0 * math.expm1(-u)) if u > 0.0 else math.inf
-        return -math.log1p(-math.expm1(-u)) if u > -_LOG2 else math.inf
-    y = (edge if at_edge else 0.0) - u
-    if kind == TOTAL_VARIATION:
-        return max(y, -0.5)
+        return -math.log1p(-math.expm1(y)) if y < _LOG2 else math.inf
     return own_conjugate(y + k) - k
 
 
 @kernel
 def generator(kind, k, t):
     """f(t); a series near t = 1, where the plain formula loses every digit."""
-    if kind == TOTAL_VARIATION:
-        return 0.5 * abs(t - 1.0)
     if kind == CRESSIE_READ and k == 2.0:
         return 0.5 * (t - 1.0) ** 2
     if abs(t - 1.0) * (1.0 + abs(k)) < _SERIES_RADIUS:
@@ -122,13 +111,6 @@ def generator(kind, k, t):
     if abs(k - 1.0) < abs(k):
         return (t * _growth(k - 1.0, log_t) - (t - 1.0)) / k
     return (_growth(k, log_t) - (t - 1.0)) / (k - 1.0)
-
-
-@kernel
-def generators(kind, k, t, out):
-    """out = f(t), element by element; infinite for t < 0."""
-    for i in range(len(t)):
-        out[i] = generator(kind, k, t[i]) if t[i] >= 0.0 else math.inf
 
 
 @kernel
@@ -164,7 +146,7 @@ def _generator_near_one(kind, k, d):
 
 @kernel
 def slope(kind, k, edge, t):
-    """f'(t) for t > 0, the y at which f*'(y) = t; a user's own by bisection, which knows only f*'."""
+    """f'(t) for t >= 1, the y at which f*'(y) = t; a user's own by bisection, which knows only f*'."""
     if kind == CRESSIE_READ:
         return _growth(k - 1.0, math.log(t))
     if kind == JENSEN_SHANNON:
@@ -182,20 +164,3 @@ def slope(kind, k, edge, t):
         else:
             high = middle
     return low
-
-
-@kernel
-def newton_ratio(kind, k, phi):
-    """f'(phi)/f''(phi): Newton on f'(E f*') = 0 is exact when one successor carries all the mass."""
-    if kind == CRESSIE_READ:
-        if k == 0.0:
-            return phi * (phi - 1.0)
-        if k == 0.5:
-            return 2.0 * phi * (math.sqrt(phi) - 1.0)
-        if k == 2.0:
-            return phi - 1.0
-        log_phi = math.log(phi)
-        return _growth(k - 1.0, log_phi) * _exp((2.0 - k) * log_phi)
-    if kind == JENSEN_SHANNON:
-        return math.log(2.0 * phi / (phi + 1.0)) * phi * (phi + 1.0)
-    return phi - 1.0

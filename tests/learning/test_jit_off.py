@@ -1,13 +1,19 @@
-"""The kernels of the learners as plain Python: no division by zero, no overflow but that of the random numbers."""
+"""The learners with the compiler switched off: NUMBA_DISABLE_JIT=1 pytest -m jit_off.
+
+As plain Python they must not divide by zero, nor overflow but in the random numbers.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 import robustmdp as rm
+
+pytestmark = pytest.mark.jit_off
 
 DOUBTS = [
     rm.Nominal(),
@@ -21,7 +27,6 @@ DOUBTS = [
 ]
 
 
-@pytest.mark.jit_off
 @pytest.mark.filterwarnings("ignore:the behaviour policy must visit")  # 200 steps cannot
 @pytest.mark.parametrize("doubt", DOUBTS, ids=repr)
 @pytest.mark.parametrize("world", [rm.problems.chain(restart=0.5), rm.MDP.from_gymnasium("FrozenLake-v1", 0.9)])
@@ -36,7 +41,6 @@ def test_the_default_stays_within_the_value_range(doubt: Any, world: rm.MDP) -> 
         assert np.all((learned.q >= low) & (learned.q <= high))
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("doubt", DOUBTS[:6], ids=repr)
 def test_the_printed_algorithms_stay_finite(doubt: Any) -> None:
     world = rm.problems.chain(restart=0.5)
@@ -46,3 +50,30 @@ def test_the_printed_algorithms_stay_finite(doubt: Any) -> None:
     assert asked.samples == 3 * 20 * 6
     assert np.isfinite(asked.q).all()
     assert np.isfinite(followed.q).all()
+
+
+def my_conjugate(s: float) -> float:
+    return math.exp(s - 1.0)
+
+
+def test_an_own_divergence_is_learned_like_the_built_in_one() -> None:
+    own, mdp = rm.Divergence("my KL", my_conjugate, my_conjugate), rm.problems.chain(restart=0.5)
+    with np.errstate(over="ignore"):
+        mine, built_in = (
+            rm.GenerativeQLearning(rm.Penalized(divergence, 1.0)).run(mdp, 30, record_every=100)
+            for divergence in (own, rm.KL())
+        )
+    assert np.abs(mine.q - built_in.q).max() <= 1e-9
+    x = np.random.default_rng(0).uniform(0.0, 2.0, 500)
+    learned, known = (
+        rm.learn_worst_case(rm.Penalized(divergence, 1.0), x, (0.0, 2.0)) for divergence in (own, rm.KL())
+    )
+    assert learned.value == pytest.approx(known.value, abs=1e-9)
+    assert learned.eta == pytest.approx(known.eta, abs=1e-9)
+
+
+def test_multilevel_learning_stays_finite() -> None:
+    world = rm.problems.chain(restart=0.5)
+    with np.errstate(over="ignore"):
+        learned = rm.MultilevelQLearning(rm.Constrained(rm.KL(), 0.1)).run(world, 3, record_every=100)
+    assert np.isfinite(learned.q).all()

@@ -1,4 +1,4 @@
-"""The one place with Numba flags and the cache folder.
+"""Numba, which compiles the kernels of the learners: its flags and the folder of its cache.
 
 Numba's own disk cache watches only the file of the cached function, so an edited callee in another file would leave
 its callers returning old numbers. Here the folder is named by a hash of every file that holds kernels.
@@ -26,7 +26,7 @@ _KEPT_FOLDERS = 3
 
 
 def sources_hash(package: Path = _PACKAGE) -> str:
-    """Hash of all files that define kernels, and of the Numba that compiles them."""
+    """Hash of all files of `package` that define kernels, and of the Numba that compiles them."""
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(package.rglob("*.py")):
         text = path.read_bytes()
@@ -69,7 +69,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile with the house flags, cached on disk; Numba fixes the cache's place while decorating."""
+    """Compile with FLAGS, cached on disk; Numba fixes the cache's place while decorating."""
     global _folder
     if config.DISABLE_JIT:
         return function
@@ -95,7 +95,7 @@ def _inlining(function: Any) -> dict[str, Any]:
 def respecialise(entry: Any, done: dict[Any, Any]) -> Any:
     """A copy of the kernel `entry` in which every kernel of `done`, at any depth, is its replacement.
 
-    Copies made on the way are added to `done`, so that a second entry shares them.
+    Copies of the kernels in between are added to `done`, so that a second entry shares them.
     """
 
     def visit(function: Any) -> Any:

@@ -1,0 +1,210 @@
+// inf of E_P x over D_f(P || p) <= rho, for a smooth divergence in normal form:
+// sup over eta and w >= 0 of eta - w E f*((eta - x)/w) - w rho, concave in both.
+#pragma once
+
+#include "penalized.hpp"
+
+namespace robustmdp {
+
+// Derivatives of the dual in (distance, w), u = (x - min x + distance)/w.
+template <class T> struct BallMoments {
+    T miss;                        // E f*' - 1
+    T slope, slope_u, slope_uu;    // E f*'', E f*'' u, E f*'' u^2
+    T excess;                      // E(f* - y)
+    T divergence;                  // E f(f*')
+};
+
+template <class F, class T>
+inline BallMoments<T> ball_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
+    const T zero = broadcast<T>(0.0);
+    BallMoments<T> sum{zero, zero, zero, zero, zero, zero};
+    for (int64_t j = 0; j < rows.length; ++j) {
+        const T p = rows.mass(j), u = rows.rise(j) * theta + shift;
+        const Tilt<T> tilt = f.at(base, u);
+        const T growth = p * tilt.growth;
+        const T curvature = p * tilt.curvature;
+        sum.miss += growth;
+        sum.divergence += p * tilt.cost;
+        sum.slope += curvature;
+        sum.slope_u += curvature * u;
+        sum.slope_uu += curvature * u * u;
+        sum.excess += p * tilt.excess;
+    }
+    return sum;
+}
+
+template <class D> struct Constrained {
+    static constexpr int MEMORY = 2;  // the distance of eta from its anchor, and the weight
+
+    D divergence;
+    Penalized<D> penalized{divergence};
+
+    explicit Constrained(const D& divergence) : divergence(divergence) {}
+
+    static Room room(double level) { return level == 0.0 ? Room::NONE : level == INFINITE ? Room::ALL : Room::SOME; }
+
+    double vertex_rounding() const { return divergence.rounding; }
+    static constexpr bool PRICED = false;
+    double f(double t) const { return divergence.f(t); }
+
+    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+
+    // Newton's method in both multipliers. It converges from near the answer; rows that it does not solve within
+    // `limit` passes are solved alone.
+    template <class T>
+    Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy accuracy, int limit) const {
+        const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
+        T distance = start[0], weight = start[1];
+        const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
+        if (!all(known)) {
+            // What all divergences look like near the model: w = sqrt(Var x/(2 rho)), eta = E x.
+            const T guess = root(0.5 * variance(rows) / radius);
+            weight = select(known, weight, guess);
+            distance = select(known, distance, -rows.mean_rise);
+        }
+        const T size = rows.spread / weight;
+        T base = one;
+        if (divergence.edge < INFINITE) {
+            base = select(divergence.edge < 2.0 * size, zero, one);
+            const T at_edge = weight * divergence.edge - rows.mean_rise;
+            distance = select(known | (base == one), distance, larger(at_edge, 0.01 * weight));
+        }
+        const Mask<T> near = size <= broadcast<T>(0.5 * divergence.reach);
+        if (all(near)) return ascend(divergence.near, rows, radius, distance, weight, base, accuracy, limit);
+        Solved<T> solved = ascend(divergence, rows, radius, distance, weight, base, accuracy, limit);
+        solved.converged &= negate(near);
+        return solved;
+    }
+
+    Solved<double> solve_alone(const Rows<double>& row, double radius, Accuracy accuracy) const {
+        Solved<double> solved = find_weight(row, radius);
+        if (solved.room != Room::SOME || accuracy == Accuracy::FAST) return solved;
+        const double start[2] = {solved.distance, solved.weight};
+        const Solved<double> polished = solve(row, radius, start, accuracy, 20);
+        return polished.converged && polished.value >= solved.value ? polished : solved;
+    }
+
+    template <class T> void remember(const Solved<T>& solved, T* memory) const {
+        memory[0] = solved.distance;
+        memory[1] = solved.weight;
+    }
+
+    template <class T> Bounds<T> bounds(const Rows<T>& rows, T radius, const Solved<T>& solved, T terms) const {
+        const T weight = solved.weight;
+        const Mixture<T> at = penalized.mix_at(rows, weight, solved);
+        const T value = rows.mean_rise - weight * (at.excess + radius);
+        const T slack = penalized.dual_slack(rows, weight, solved, at, terms) + 4.0 * EPS * weight * radius;
+        // The derivative in w at fixed eta is D - rho. The best weight is at most E(x - min x)/rho, beyond which the
+        // dual is below min x.
+        T error = (terms + divergence.rounding) * EPS * (at.divergence_terms + radius);
+        if (!penalized.runs_near(rows, weight)) error += 4.0 * EPS * (divergence.offset + at.divergence_terms + 1.0);
+        const T up = (at.divergence - radius + error) * larger(rows.mean_rise / radius - weight, broadcast<T>(0.0));
+        const T down = (radius - at.divergence + error) * weight;
+        const T gap = penalized.eta_gap(rows, weight, solved, at, terms) + larger(larger(up, down), broadcast<T>(0.0));
+        return within_trivial_bounds(rows, terms, value - slack, value + slack + gap);
+    }
+
+    template <class T>
+    T respond(const Rows<T>& rows, T, const Solved<T>& solved, double* out, int64_t stride) const {
+        return penalized.respond(rows, solved.weight, solved, out, stride);
+    }
+
+    double multiplier(const Solved<double>& solved) const { return penalized.multiplier(solved); }
+
+    // D of the vertex that keeps only the minimisers: m f(1/m) + (1-m) f(0).
+    double largest_divergence(double mass) const {
+        const double rest = mass < 1.0 ? (1.0 - mass) * divergence.f(0.0) : 0.0;
+        return mass * divergence.f(1.0 / mass) + rest;
+    }
+
+  private:
+    template <class T> static T variance(const Rows<T>& rows) {
+        T total = broadcast<T>(0.0);
+        for (int64_t j = 0; j < rows.length; ++j) {
+            const T d = rows.rise(j) - rows.mean_rise;
+            total += rows.mass(j) * d * d;
+        }
+        return total;
+    }
+
+    template <class F, class T>
+    Solved<T> ascend(const F& f, const Rows<T>& rows, T radius, T distance, T weight, T base, Accuracy accuracy,
+                     int limit) const {
+        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
+        const double bend = divergence.bend < INFINITE ? divergence.bend : 1.0;
+        const T anchor = penalized.anchor(base);
+        Mask<T> done{};
+        T value = zero;
+        for (int pass = 0; pass < limit; ++pass) {
+            const T theta = 1.0 / weight;
+            const auto at = ball_moments(f, rows, theta, base, distance * theta);
+            const T by_distance = at.miss;
+            const T by_weight = at.divergence - radius - anchor * at.miss;
+            const T determinant = at.slope * at.slope_uu - at.slope_u * at.slope_u;
+            const T further = weight * (at.slope_uu * by_distance + at.slope_u * by_weight) / determinant;
+            const T heavier = weight * (at.slope_u * by_distance + at.slope * by_weight) / determinant;
+            const T gain = 0.5 * (by_distance * further + by_weight * heavier);
+            const T relative = larger(magnitude(at.miss), magnitude(heavier) * theta);
+            value = select(done, value, rows.mean_rise - weight * (at.excess + radius));
+            const Mask<T> sane = (gain >= zero) & (relative < broadcast<T>(0.1)) & (determinant > zero);
+            if (accuracy == Accuracy::EXACT) {
+                done |= sane & (gain <= 1e-17 * rows.spread) & (relative <= broadcast<T>(1e-12));
+            } else {
+                const T error = divergence.bend < INFINITE ? gain * relative * bend : 0.1 * gain;
+                const Mask<T> good = sane & (error <= FAST_ERROR * rows.spread);
+                value = select(good & negate(done), value + gain, value);
+                done |= good;
+            }
+            if (all(done)) break;
+            // Never to less than a quarter of the weight, nor of the distance from the edge.
+            T share = one / larger(one, larger(-heavier * theta, 0.3 * heavier * theta) * (4.0 / 3.0));
+            if (divergence.edge < INFINITE) {
+                const T edge_share = one / larger(one, (-further / distance) * (4.0 / 3.0));
+                share = select(base == zero, smaller(share, edge_share), share);
+            }
+            weight = select(done, weight, weight + share * heavier);
+            distance = select(done, distance, distance + share * further);
+        }
+        return {larger(value, zero), distance, weight, base, done, Room::SOME};
+    }
+
+    // One row from anywhere: Newton on sqrt D(theta) = sqrt rho, theta = 1/w, inside a bracket; D rises with theta and
+    // its square root is linear where theta is small.
+    Solved<double> find_weight(const Rows<double>& row, double radius) const {
+        if (row.spread < 1e-290 || radius >= largest_divergence(lowest_mass(row))) return with_all_room();
+        const double relative = variance(row) / row.spread / row.spread;
+        double theta = root(2.0 * radius / larger(smaller(relative, 0.25), 1e-12));
+        theta = smaller(theta, 1e3) / row.spread;
+        double low = 0.0, high = INFINITE;
+        Solved<double> best = with_all_room();
+        best.room = Room::SOME;
+        best.weight = 1.0 / theta;
+        best.value = -1.0;
+        for (int step = 0; step < 200; ++step) {
+            const Solved<double> inner = penalized.solve_alone(row, 1.0 / theta, Accuracy::EXACT);
+            const double shift = inner.distance * theta;
+            const bool near = row.spread * theta <= divergence.reach;
+            const auto at = near ? ball_moments(divergence.near, row, theta, inner.base, shift)
+                                 : ball_moments(divergence, row, theta, inner.base, shift);
+            double cost = at.divergence;
+            if (magnitude(at.miss) > SMALL_MISS) cost = penalized.mix_at(row, 1.0 / theta, inner).divergence;
+            cost = larger(cost, 0.0);
+            const double value = row.mean_rise - (at.excess + radius) / theta;
+            if (value > best.value) best = {value, inner.distance, 1.0 / theta, inner.base, true, Room::SOME};
+            const double miss = cost - radius;
+            const double bend = at.slope_uu - at.slope_u * at.slope_u / at.slope;  // theta dD/dtheta
+            if (magnitude(miss) <= 1e-14 * radius) break;
+            (miss < 0.0 ? low : high) = theta;
+            const double scale = root(cost);
+            double next = theta * (1.0 + 2.0 * scale * (root(radius) - scale) / bend);
+            if (!(bend > 0.0 && scale > 0.0 && low < next && next < high) || next > 32.0 * theta || step > 60)
+                next = high == INFINITE ? 16.0 * theta : root(larger(low, high * 1e-8)) * root(high);
+            if (theta > 1e25 / row.spread || next <= low || next >= high) break;
+            theta = next;
+        }
+        best.value = larger(best.value, 0.0);
+        return best;
+    }
+};
+
+}  // namespace robustmdp

@@ -1,0 +1,174 @@
+// inf over P of E_P x + w D_f(P || p), for a smooth divergence in normal form: sup over eta of eta - w E f*((eta - x)/w).
+#pragma once
+
+#include "dual.hpp"
+
+namespace robustmdp {
+
+constexpr double SMALL_MISS = 1e-12;  // a mean of f*' further from 1 than this is a jump, not rounding
+
+template <class D> struct Penalized {
+    static constexpr int MEMORY = 1;  // the distance of eta from its anchor
+
+    D divergence;
+
+    static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
+
+    // Relative error of the divergence of the vertex, in units of EPS; a price of 0 has none.
+    double vertex_rounding() const { return 0.0; }
+    static constexpr bool PRICED = true;
+
+    // Close to the model every divergence is a power series.
+    template <class T> Mask<T> is_near(const Rows<T>& rows, T weight) const {
+        return rows.spread <= divergence.reach * weight;
+    }
+
+    template <class T> bool runs_near(const Rows<T>& rows, T weight) const {
+        return all(is_near(rows, weight) | (rows.spread == broadcast<T>(0.0)));
+    }
+
+    // Rows side by side share one formula.
+    bool runs_side_by_side(const Rows<Lanes>& rows, Lanes weight) const {
+        return runs_near(rows, weight) || !any(is_near(rows, weight));
+    }
+
+    double f(double t) const { return divergence.f(t); }
+
+    // eta - min x
+    double multiplier(const Solved<double>& solved) const {
+        return solved.weight * anchor(solved.base) - solved.distance;
+    }
+
+    template <class T> T anchor(T base) const {
+        return select(base == broadcast<T>(1.0), broadcast<T>(0.0), broadcast<T>(divergence.edge));
+    }
+
+    // `start` is what an earlier solve remembered, NaN if nothing.
+    template <class T>
+    Solved<T> solve(const Rows<T>& rows, T weight, const T* start, Accuracy accuracy, int limit) const {
+        return runs_near(rows, weight)
+                   ? solve_with(divergence.near, rows, weight, *start, accuracy, limit)
+                   : solve_with(divergence, rows, weight, *start, accuracy, limit);
+    }
+
+    Solved<double> solve_alone(const Rows<double>& row, double weight, Accuracy accuracy) const {
+        const double unknown = NOT_A_NUMBER;
+        return solve(row, weight, &unknown, accuracy, 300);
+    }
+
+    template <class T> void remember(const Solved<T>& solved, T* memory) const { *memory = solved.distance; }
+
+    template <class T> Bounds<T> bounds(const Rows<T>& rows, T weight, const Solved<T>& solved, T terms) const {
+        const Mixture<T> at = mix_at(rows, weight, solved);
+        const T value = rows.mean_rise - weight * at.excess;
+        const T slack = dual_slack(rows, weight, solved, at, terms);
+        return within_trivial_bounds(rows, terms, value - slack, value + slack + eta_gap(rows, weight, solved, at, terms));
+    }
+
+    template <class T> Mixture<T> mix_at(const Rows<T>& rows, T weight, const Solved<T>& solved) const {
+        const T theta = 1.0 / weight, shift = solved.distance * theta, top = anchor(solved.base);
+        return runs_near(rows, weight) ? mix(divergence.near, rows, theta, solved.base, top, shift)
+                                       : mix(divergence, rows, theta, solved.base, top, shift);
+    }
+
+    // What a better eta can still add to the dual: it is concave, and its maximum lies between min x and max x.
+    template <class T>
+    T eta_gap(const Rows<T>& rows, T weight, const Solved<T>& solved, const Mixture<T>& at, T terms) const {
+        const T zero = broadcast<T>(0.0);
+        const T eta = weight * anchor(solved.base) - solved.distance;
+        const T rounding = (terms + divergence.rounding) * EPS * (2.0 + at.largest_miss);
+        const T apart = weight * (at.low_shift - at.high_shift);
+        const T down = (at.miss + rounding) * larger(eta, zero), up = (rounding - at.miss) * larger(rows.spread - eta, zero);
+        return larger(larger(down, up), zero) + apart * at.largest_miss;
+    }
+
+    // A bound on the rounding error of E(x - min x) - w E(f* - y).
+    template <class T>
+    T dual_slack(const Rows<T>& rows, T weight, const Solved<T>& solved, const Mixture<T>& at, T terms) const {
+        const T moved = rows.spread + magnitude(solved.distance);  // w times the largest |u|
+        T slack = (terms + divergence.rounding) * EPS * (rows.spread + weight * at.excess);
+        slack += 4.0 * EPS * (2.0 + at.largest_miss) * moved;
+        // The plain formula of f* - y is exact to an ulp of its terms.
+        if (!runs_near(rows, weight))
+            slack += 4.0 * EPS * (weight * (at.excess + divergence.offset + 1.0) + 2.0 * moved);
+        return slack;
+    }
+
+    // out = p f*', which sums to 1; returns D.
+    template <class T>
+    T respond(const Rows<T>& rows, T weight, const Solved<T>& solved, double* out, int64_t stride) const {
+        return runs_near(rows, weight) ? fill(divergence.near, rows, weight, solved, out, stride)
+                                       : fill(divergence, rows, weight, solved, out, stride);
+    }
+
+  private:
+    template <class F, class T>
+    Solved<T> solve_with(const F& f, const Rows<T>& rows, T weight, T start, Accuracy accuracy, int limit) const {
+        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
+        const T theta = 1.0 / weight;
+        const T size = rows.spread * theta;
+        T base = one, low = -size, high = zero;
+        T shift = start * theta;
+        if (divergence.edge < INFINITE) {
+            base = select(divergence.edge < 2.0 * size, zero, one);
+            low = larger(low, broadcast<T>(-divergence.edge));
+            low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(1e-290)));
+            high = select(base == one, zero, broadcast<T>(divergence.edge));
+        }
+        const Mask<T> known = (low <= shift) & (shift <= high);
+        if (!all(known)) {
+            T cold = larger(-rows.mean_rise * theta, low);
+            if (divergence.edge < INFINITE) {
+                // f*' is convex there, so that E f*' >= f*'(E y); and the minimisers alone have a mass of at most 1.
+                const T tight = larger(larger(divergence.edge - rows.mean_rise * theta, low), least_distances(rows));
+                cold = select(base == one, cold, tight);
+                low = select(base == one, low, select(known, low, tight));
+            }
+            shift = select(known, shift, cold);
+        }
+        const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
+        const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));
+        return {larger(value, zero), root.shift * weight, weight, base, root.converged, Room::SOME};
+    }
+
+    double least_distances(const Rows<double>& row) const { return divergence.least_distance(lowest_mass(row)); }
+    Lanes least_distances(const Rows<Lanes>& rows) const {
+        const Lanes mass = lowest_mass(rows);
+        Lanes out{};
+        for (int l = 0; l < WIDTH; ++l) out[l] = divergence.least_distance(mass[l]);
+        return out;
+    }
+
+    template <class F, class T>
+    T fill(const F& f, const Rows<T>& rows, T weight, const Solved<T>& solved, double* out, int64_t stride) const {
+        const T theta = 1.0 / weight, shift = solved.distance * theta, top = anchor(solved.base);
+        T miss = broadcast<T>(0.0), cost = miss;
+        for (int64_t j = 0; j < rows.length; ++j) {
+            const T p = rows.mass(j), u = rows.rise(j) * theta + shift;
+            const Tilt<T> tilt = f.at(solved.base, u);
+            store(out + j * stride, p * tilt.slope);
+            miss += p * tilt.growth;
+            cost += p * tilt.cost;
+        }
+        const Mask<T> jumps = magnitude(miss) > broadcast<T>(SMALL_MISS);
+        if (any(jumps)) {
+            const Mixture<T> at = mix(f, rows, theta, solved.base, top, shift);
+            T total = broadcast<T>(0.0);
+            for (int64_t j = 0; j < rows.length; ++j) {
+                const T p = rows.mass(j), size = rows.rise(j) * theta;
+                const T high = f.at(solved.base, size + at.high_shift).slope;
+                const T low = f.at(solved.base, size + at.low_shift).slope;
+                const T mixed = p * (at.share * high + (1.0 - at.share) * low);
+                store(out + j * stride, select(jumps, mixed, load<T>(out + j * stride)));
+                total += mixed;
+            }
+            miss = select(jumps, total - 1.0, miss);
+            cost = select(jumps, at.divergence, cost);
+        }
+        const T scale = 1.0 / (1.0 + miss);
+        for (int64_t j = 0; j < rows.length; ++j) store(out + j * stride, load<T>(out + j * stride) * scale);
+        return larger(cost, broadcast<T>(0.0));
+    }
+};
+
+}  // namespace robustmdp

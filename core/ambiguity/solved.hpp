@@ -1,0 +1,48 @@
+// What solving one row, or several side by side, leaves behind.
+#pragma once
+
+#include "../rows.hpp"
+
+namespace robustmdp {
+
+// FAST: values to 1e-11 of the spread, for sweeps. EXACT: multipliers to rounding, for bounds and distributions.
+enum class Accuracy { FAST, EXACT };
+
+// How much room the level leaves to nature: none (the model itself), some, or all (the minimum over the support).
+enum class Room { NONE, SOME, ALL };
+
+// Multipliers at which the dual value is (nearly) the worst case. eta = min x + weight * anchor - distance, the anchor
+// being 0 (`base` 1) or f'(inf) (`base` 0).
+template <class T> struct Solved {
+    T value;  // the worst case less min x
+    T distance;
+    T weight;
+    T base;
+    Mask<T> converged;
+    Room room = Room::SOME;
+};
+
+inline Solved<double> without_room(const Rows<double>& row) {
+    return {row.mean_rise, 0.0, INFINITE, 1.0, true, Room::NONE};
+}
+
+inline Solved<double> with_all_room() { return {0.0, 0.0, 0.0, 1.0, true, Room::ALL}; }
+
+// Certified lower <= worst case - min x <= upper.
+template <class T> struct Bounds {
+    T lower, upper;
+};
+
+inline Solved<double> pick_lane(const Solved<Lanes>& solved, int l) {
+    return {solved.value[l], solved.distance[l], solved.weight[l], solved.base[l], solved.converged[l] != 0, solved.room};
+}
+inline Solved<double> pick_lane(const Solved<double>& solved, int) { return solved; }
+
+// The bounds that hold whatever the multipliers are: the minimum and the mean.
+template <class T> inline Bounds<T> within_trivial_bounds(const Rows<T>& rows, T terms, T lower, T upper) {
+    const T zero = broadcast<T>(0.0);
+    const T highest = rows.mean_rise + terms * EPS * rows.spread;
+    return {select(lower > zero, lower, zero), select(upper < highest, upper, highest)};
+}
+
+}  // namespace robustmdp

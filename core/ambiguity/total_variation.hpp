@@ -1,0 +1,179 @@
+// Total variation, f = |t-1|/2: nature lowers the ceiling of the outcomes, min(x, ceiling). Ceilings are measured from
+// min x; the weight of the constraint is the ceiling itself.
+#pragma once
+
+#include "solved.hpp"
+
+namespace robustmdp {
+
+inline double variation_generator(double t) { return 0.5 * magnitude(t - 1.0); }
+
+// A ceiling in the form of multipliers: f*(y) = max(y, -1/2), y <= 1/2, so eta = min x + ceiling/2.
+template <class T> inline Solved<T> solved_by_ceiling(T value, T ceiling, Mask<T> converged) {
+    return {value, -0.5 * ceiling, ceiling, broadcast<T>(1.0), converged, Room::SOME};
+}
+
+// out = p with `share` of what lies at the ceiling, and all above it, moved to the minimisers; returns the moved mass.
+template <class T>
+inline T move_mass(const Rows<T>& rows, T ceiling, T share, double* out, int64_t stride) {
+    const T zero = broadcast<T>(0.0);
+    T moved = zero;
+    for (int64_t j = 0; j < rows.length; ++j) {
+        const T p = rows.mass(j), d = rows.rise(j);
+        T taken = select(d > ceiling, p, zero);
+        taken = select((d == ceiling) & (d > zero), share * p, taken);
+        store(out + j * stride, p - taken);
+        moved += taken;
+    }
+    const T scale = 1.0 + moved / lowest_mass(rows);
+    for (int64_t j = 0; j < rows.length; ++j) {
+        const T kept = load<T>(out + j * stride);
+        store(out + j * stride, select(rows.rise(j) == zero, kept * scale, kept));
+    }
+    return moved;
+}
+
+// E min(x, min x + w)
+struct PenalizedTotalVariation {
+    static constexpr int MEMORY = 0;
+
+    static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
+    static constexpr bool PRICED = true;
+    double vertex_rounding() const { return 0.0; }
+    double f(double t) const { return variation_generator(t); }
+    double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
+    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+
+    template <class T> Solved<T> solve(const Rows<T>& rows, T weight, const T*, Accuracy, int) const {
+        T value = broadcast<T>(0.0);
+        for (int64_t j = 0; j < rows.length; ++j) value += rows.mass(j) * smaller(rows.rise(j), weight);
+        return solved_by_ceiling(value, weight, value == value);
+    }
+
+    Solved<double> solve_alone(const Rows<double>& row, double weight, Accuracy accuracy) const {
+        return solve<double>(row, weight, nullptr, accuracy, 1);
+    }
+
+    template <class T> void remember(const Solved<T>&, T*) const {}
+
+    template <class T> Bounds<T> bounds(const Rows<T>& rows, T, const Solved<T>& solved, T terms) const {
+        const T slack = terms * EPS * rows.spread;
+        return within_trivial_bounds(rows, terms, solved.value - slack, solved.value + slack);
+    }
+
+    template <class T> T respond(const Rows<T>& rows, T weight, const Solved<T>&, double* out, int64_t stride) const {
+        return move_mass(rows, weight, broadcast<T>(0.0), out, stride);
+    }
+};
+
+// E min(x, ceiling) - (ceiling - min x) rho at the outcome with P(x > ceiling) <= rho <= P(x >= ceiling).
+struct ConstrainedTotalVariation {
+    static constexpr int MEMORY = 1;  // the ceiling
+
+    static Room room(double level) { return level == 0.0 ? Room::NONE : level == INFINITE ? Room::ALL : Room::SOME; }
+    static constexpr bool PRICED = false;
+    double vertex_rounding() const { return 1.0; }
+    double f(double t) const { return variation_generator(t); }
+    double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
+    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+
+    // From the last ceiling to its neighbours among the outcomes, one by one.
+    template <class T> Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy, int limit) const {
+        const T zero = broadcast<T>(0.0);
+        T ceiling = select((*start >= zero) & (*start <= rows.spread), *start, rows.mean_rise);
+        Mask<T> done{};
+        T value = zero;
+        for (int pass = 0; pass < limit && !all(done); ++pass) {
+            const Place<T> at = look(rows, ceiling);
+            value = select(done, value, at.capped - ceiling * radius);
+            const Mask<T> too_low = at.above > radius;
+            const Mask<T> too_high = at.from < radius;
+            done |= (negate(too_low) & negate(too_high)) | (too_high & (ceiling <= zero));
+            const T next = select(too_low, at.up, at.down);
+            ceiling = select(done, ceiling, next);
+        }
+        return solved_by_ceiling(larger(value, zero), ceiling, done);
+    }
+
+    // By bisection over the outcomes.
+    Solved<double> solve_alone(const Rows<double>& row, double radius, Accuracy) const {
+        double low = -INFINITE, high = INFINITE, ceiling = row.mean_rise;
+        for (int64_t pass = 0; pass < 2 * row.length + 2; ++pass) {
+            const Place<double> at = look(row, ceiling);
+            if (at.above > radius)
+                low = ceiling;
+            else if (at.from < radius && ceiling > 0.0)
+                high = ceiling;
+            else
+                return solved_by_ceiling(larger(at.capped - ceiling * radius, 0.0), ceiling, true);
+            ceiling = pivot(row, low, high);
+        }
+        return solved_by_ceiling(0.0, 0.0, true);
+    }
+
+    template <class T> void remember(const Solved<T>& solved, T* memory) const { *memory = solved.weight; }
+
+    // The dual is concave in the ceiling with one-sided derivatives P(x > ceiling) - rho and P(x >= ceiling) - rho.
+    template <class T> Bounds<T> bounds(const Rows<T>& rows, T radius, const Solved<T>& solved, T terms) const {
+        const T zero = broadcast<T>(0.0), ceiling = solved.weight;
+        const Place<T> at = look(rows, ceiling);
+        const T value = at.capped - ceiling * radius;
+        const T slack = terms * EPS * (rows.spread + ceiling * (1.0 + radius));
+        const T right = larger(at.above - radius + terms * EPS, zero) * larger(rows.spread - ceiling, zero);
+        const T left = larger(radius - at.from + terms * EPS * (1.0 + radius), zero) * ceiling;
+        return within_trivial_bounds(rows, terms, value - slack, value + slack + larger(right, left));
+    }
+
+    template <class T>
+    T respond(const Rows<T>& rows, T radius, const Solved<T>& solved, double* out, int64_t stride) const {
+        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
+        const Place<T> at = look(rows, solved.weight);
+        const T equal = at.from - at.above;
+        const T share = select(equal > zero, (radius - at.above) / equal, zero);
+        return move_mass(rows, solved.weight, smaller(larger(share, zero), one), out, stride);
+    }
+
+    double largest_divergence(double mass) const { return 1.0 - mass; }
+
+  private:
+    template <class T> struct Place {
+        T above, from;  // P(x > ceiling), P(x >= ceiling)
+        T up, down;     // the nearest outcomes above and below
+        T capped;       // E min(x, ceiling)
+    };
+
+    template <class T> static Place<T> look(const Rows<T>& rows, T ceiling) {
+        const T zero = broadcast<T>(0.0);
+        Place<T> at{zero, zero, rows.spread, zero, zero};
+        for (int64_t j = 0; j < rows.length; ++j) {
+            const T p = rows.mass(j), d = rows.rise(j);
+            const Mask<T> over = d > ceiling, under = d < ceiling;
+            at.above += select(over, p, zero);
+            at.from += select(under, zero, p);
+            at.up = smaller(at.up, select(over, d, rows.spread));
+            at.down = larger(at.down, select(under, d, zero));
+            at.capped += p * select(over, ceiling, d);
+        }
+        return at;
+    }
+
+    // The largest outcome in (low, high) that does not exceed their mean.
+    static double pivot(const Rows<double>& row, double low, double high) {
+        double total = 0.0, count = 0.0;
+        for (int64_t j = 0; j < row.length; ++j) {
+            const double d = row.rise(j);
+            if (low < d && d < high) total += d, count += 1.0;
+        }
+        const double mean = total / count;
+        double best = low, least = high;
+        for (int64_t j = 0; j < row.length; ++j) {
+            const double d = row.rise(j);
+            if (!(low < d && d < high)) continue;
+            least = smaller(d, least);
+            if (d <= mean) best = larger(d, best);
+        }
+        return best > low ? best : least;  // rounding can put the mean below every outcome
+    }
+};
+
+}  // namespace robustmdp

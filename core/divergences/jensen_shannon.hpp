@@ -1,0 +1,61 @@
+// Jensen-Shannon: f(t) = t log t - (t+1) log((t+1)/2), f*(y) = -log(2 - exp y), y < log 2.
+#pragma once
+
+#include "tilt.hpp"
+
+namespace robustmdp {
+
+struct JensenShannon {
+    double edge = LOG2;
+    double reach = 0.02;
+    double bend = 3.0;
+    double rounding = 16.0;
+    double offset = 0.0;
+    Series near;
+
+    JensenShannon() {
+        // f*'' = f*' + f*'^2
+        near.b[0] = 1.0;
+        for (int j = 0; j < Series::TERMS; ++j) {
+            double square = 0.0;
+            for (int i = 0; i <= j; ++i) square += near.b[i] * near.b[j - i];
+            near.b[j + 1] = (near.b[j] + square) / (j + 1.0);
+        }
+    }
+
+    template <class T> Tilt<T> at(T base, T u) const {
+        const Exponential<T> e = reduce_exponential(-u);
+        const T fallen = -(e.power * e.rest + (e.power - 1.0));  // 1 - exp(-u)
+        const T slope = (e.power + e.power * e.rest) / (base + fallen);
+        const T conjugate = (base - 1.0) * LOG2 - logarithm_of_sum(base, fallen);
+        const T y = (1.0 - base) * LOG2 - u;
+        return {slope, slope - 1.0, slope + slope * slope, conjugate - y, y * slope - conjugate};
+    }
+
+    template <class T> T newton(T mass) const {
+        return logarithm(2.0 * mass / (mass + 1.0)) * mass * (mass + 1.0);
+    }
+
+    double f(double t) const {
+        if (t == 0.0) return LOG2;
+        if (t == INFINITE) return INFINITE;
+        const double d = t - 1.0;
+        if (magnitude(d) < 0.1) {
+            // f'' = 1/(t (1+t)) = 1/t - 1/(1+t), each a geometric series in d
+            double sign = -1.0, half = 1.0;
+            const auto next = [&](int) {
+                sign = -sign;
+                half *= 0.5;
+                return sign * (1.0 - half);
+            };
+            return integrate_twice(next, d);
+        }
+        return t * logarithm(t) - (t + 1.0) * logarithm(0.5 * (t + 1.0));
+    }
+
+    double conjugate_at_edge() const { return INFINITE; }
+
+    double least_distance(double mass) const { return logarithm_of_sum(1.0, mass); }
+};
+
+}  // namespace robustmdp

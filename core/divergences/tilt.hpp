@@ -1,0 +1,53 @@
+// What a worst case asks of a divergence: f* and its derivatives at y = anchor - u.
+//
+// Normal form: f(1) = f'(1) = 0. Adding c (t-1) to f changes neither D nor the worst case, and a factor moves into the
+// level. Arguments of f* come as a distance u below an anchor, because digits are lost otherwise: the anchor is 0
+// (`base` 1), or the edge of the domain, f'(inf) (`base` 0), where the row's minimum comes close to it.
+#pragma once
+
+#include "../lanes.hpp"
+
+namespace robustmdp {
+
+template <class T> struct Tilt {
+    T slope;      // f*'(y)
+    T growth;     // f*'(y) - 1
+    T curvature;  // f*''(y)
+    T excess;     // f*(y) - y, which is never negative
+    T cost;       // f(f*'(y)) = y f*'(y) - f*(y)
+};
+
+// Powers of y near 0, where the plain formulas cancel: f*'(y) = sum of b[j] y^j, b[0] = 1.
+struct Series {
+    static constexpr int TERMS = 12;
+    double b[TERMS + 1];
+
+    template <class T> Tilt<T> at(T, T u) const {
+        const T y = -u;
+        T growth = broadcast<T>(b[TERMS]), curvature = broadcast<T>(TERMS * b[TERMS]);
+        T excess = broadcast<T>(b[TERMS] / (TERMS + 1)), cost = broadcast<T>(TERMS * b[TERMS] / (TERMS + 1));
+        for (int j = TERMS - 1; j >= 1; --j) {
+            growth = growth * y + b[j];
+            curvature = curvature * y + j * b[j];
+            excess = excess * y + b[j] / (j + 1);
+            cost = cost * y + j * b[j] / (j + 1);
+        }
+        return {growth * y + 1.0, growth * y, curvature, excess * y * y, cost * y * y};
+    }
+};
+
+constexpr double SERIES_REACH = 0.03;  // (reach)^TERMS is below rounding
+
+// f(1 + d) from f'' = sum of c[j] d^j.
+template <class Coefficients> inline double integrate_twice(Coefficients next, double d) {
+    double total = 0.0, power = 1.0;
+    for (int j = 0; j < 40; ++j) {
+        const double term = next(j) * power / ((j + 1.0) * (j + 2.0));
+        total += term;
+        power *= d;
+        if (magnitude(term) < 1e-19 * magnitude(total)) break;
+    }
+    return total * d * d;
+}
+
+}  // namespace robustmdp

@@ -1,0 +1,48 @@
+// Python bindings of the core.
+#include <nanobind/nanobind.h>
+
+#include "build_info.hpp"
+
+namespace nb = nanobind;
+
+namespace robustmdp {
+void bind_sorted_rows(nb::module_& m);
+}  // namespace robustmdp
+
+namespace robustmdp {
+
+void bind_chain(nb::module_& m);
+void bind_total_variation(nb::module_& m);
+void bind_chi_square(nb::module_& m);
+void bind_kullback_leibler(nb::module_& m);
+void bind_burg(nb::module_& m);
+void bind_power(nb::module_& m);
+void bind_jensen_shannon(nb::module_& m);
+
+}  // namespace robustmdp
+
+NB_MODULE(ROBUSTMDP_MODULE, m) {
+    m.doc() = "Compiled kernels of robustmdp.";
+
+    m.def("supports_avx2", &robustmdp::supports_avx2, "Whether this processor can run the module compiled for AVX2.");
+    m.def(
+        "build_info",
+        [] {
+            nb::dict info;
+            info["compiler"] = robustmdp::compiler;
+            info["instruction_set"] = robustmdp::instruction_set;
+            info["standard"] = static_cast<long>(__cplusplus);
+            return info;
+        },
+        "How this module was compiled: compiler with version, instruction set, C++ standard (the value of __cplusplus).");
+
+    robustmdp::bind_sorted_rows(m);
+
+    robustmdp::bind_chain(m);
+    robustmdp::bind_total_variation(m);
+    robustmdp::bind_chi_square(m);
+    robustmdp::bind_kullback_leibler(m);
+    robustmdp::bind_burg(m);
+    robustmdp::bind_power(m);
+    robustmdp::bind_jensen_shannon(m);
+}

@@ -1,0 +1,92 @@
+// Nature's answer: the worst-case distributions, what they cost, and their multipliers.
+#pragma once
+
+#include "sweep.hpp"
+
+namespace robustmdp {
+
+// out = p restricted to the minimisers of x.
+inline void keep_minimisers(const Rows<double>& row, double* out, int64_t stride) {
+    const double mass = lowest_mass(row);
+    for (int64_t j = 0; j < row.length; ++j)
+        out[j * stride] = row.outcome(j) == row.lowest ? row.mass(j) / mass : 0.0;
+}
+
+// D_f(out || p)
+template <class Set> inline double divergence_of(const Set& set, const Rows<double>& row, const double* out, int64_t stride) {
+    double total = 0.0;
+    for (int64_t j = 0; j < row.length; ++j)
+        if (row.mass(j) > 0.0) total += row.mass(j) * set.f(out[j * stride] / row.mass(j));
+    return total;
+}
+
+// out = the distribution of one solved row; returns D.
+template <class Set>
+inline double respond_row(const Set& set, const Rows<double>& row, double level, const Solved<double>& solved,
+                          double* out, int64_t stride) {
+    if (solved.room == Room::SOME) return set.respond(row, level, solved, out, stride);
+    if (solved.room == Room::ALL) {
+        keep_minimisers(row, out, stride);
+        return row.spread == 0.0 ? 0.0 : divergence_of(set, row, out, stride);
+    }
+    for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.mass(j);
+    return 0.0;
+}
+
+// eta - min x
+template <class Set> inline double multiplier_of(const Set& set, const Solved<double>& solved) {
+    return solved.room == Room::SOME ? set.multiplier(solved) : solved.value;
+}
+
+// data[starts[i]:] = the worst-case row of pair i, penalty[i] = level * D where nature pays, eta[i] its multiplier.
+template <class Set>
+void respond_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
+                   const int64_t* starts, int64_t lo, int64_t hi, const double* memory, double* data, double* penalty,
+                   double* eta) {
+    Block scratch(model.longest_row);
+    double* out = scratch.room();
+    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows, const auto& level,
+                           const auto& solved) {
+        using T = std::remove_cvref_t<decltype(rows.lowest)>;
+        T cost{};
+        if constexpr (std::is_same_v<T, Lanes>)
+            cost = set.respond(rows, level, solved, out, WIDTH);
+        else
+            cost = respond_row(set, rows, level, solved, out, WIDTH);
+        for (int l = 0; l < count; ++l) {
+            const int64_t length = model.indptr[pairs[l] + 1] - model.indptr[pairs[l]];
+            double* to = data + starts[first + l];
+            for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
+            const double price = lane(level, l);
+            penalty[first + l] = Set::PRICED && solved.room == Room::SOME ? price * lane(cost, l) : 0.0;
+            eta[first + l] = lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l));
+        }
+    };
+    solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::EXACT, write);
+}
+
+struct Answer {
+    double value, gap, eta, weight;
+};
+
+// One distribution p, x (n,) with a level of its own; out = nature's answer, in the ball to the last bit.
+template <class Set>
+Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, double level, double* out) {
+    const Rows<double> row = make_rows<double>(p, x, n, 1);
+    const Room room = row.spread == 0.0 && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
+    const Solved<double> solved =
+        room != Room::SOME ? trivial(row, room) : set.solve_alone(row, level, Accuracy::EXACT);
+    respond_row(set, row, level, solved, out, 1);
+    double cost = solved.room == Room::NONE ? 0.0 : divergence_of(set, row, out, 1);
+    if (!Set::PRICED && room == Room::SOME && cost > level) {
+        const double share = level / cost;  // D is convex: back towards p until the answer lies in the ball
+        for (int64_t j = 0; j < n; ++j) out[j] = share * out[j] + (1.0 - share) * p[j];
+    }
+    double primal = 0.0;
+    for (int64_t j = 0; j < n; ++j) primal += out[j] * row.rise(j);
+    if (Set::PRICED && room == Room::SOME) primal += level * cost;
+    const double weight = room == Room::ALL && Set::PRICED ? level : solved.weight;
+    return {row.lowest + solved.value, primal - solved.value, row.lowest + multiplier_of(set, solved), weight};
+}
+
+}  // namespace robustmdp

@@ -1,0 +1,146 @@
+"""What a set of nature's choices offers, and what the kernels that serve it do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _display
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Level = float | FloatArray
+
+
+class RowKernel(Protocol):
+    """Worst cases of many rows: compiled in `_core`, or in Python for a user's own.
+
+    `model` is a `_core.Model`; `levels` has one entry, or one per pair; `outcome` is discount * v with the end's 0
+    last, (S + 1,); `pairs` lists pairs, None means all in order. Calls own the rows lo..hi of their outputs. `memory`
+    holds `memory_per_row` numbers per pair, from which the next solve starts, NaN at first.
+    """
+
+    @property
+    def memory_per_row(self) -> int: ...
+
+    def values(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        pairs: IntArray | None,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        q: FloatArray,
+    ) -> None:
+        """q[i] = r + worst case of pair i; renews the memory."""
+
+    def sweep(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        q: FloatArray,
+        value: FloatArray,
+        best: IntArray,
+    ) -> None:
+        """The same for all pairs of the states lo..hi; value = max over a state's pairs, best = the first to attain it."""
+
+    def bracket(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        scale: float,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        """lower <= r + worst case <= upper, certified; `scale` bounds |r| + |outcome|."""
+
+    def respond(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        pairs: IntArray | None,
+        starts: IntArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        data: FloatArray,
+        penalty: FloatArray,
+        eta: FloatArray,
+    ) -> None:
+        """data[starts[i]:starts[i+1]] = nature's row of pair i; what it pays, and its multiplier."""
+
+    def worst_case(
+        self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
+    ) -> tuple[float, float, float, float]:
+        """Value, gap, eta and weight of one row; out = nature's distribution."""
+
+
+class Ambiguity(ABC):
+    """What nature may do to the distribution of one (s, a) pair. Subclasses are frozen records."""
+
+    is_nominal: ClassVar[bool] = False
+    """Whether nature has no choice at all."""
+    has_weight: ClassVar[bool] = False
+    """Whether nature pays `level` per unit of `divergence`."""
+    has_radius: ClassVar[bool] = False
+    """Whether nature stays within `level` of the model in `divergence`."""
+    level_name: ClassVar[str] = "level"
+
+    @property
+    @abstractmethod
+    def level(self) -> Level:
+        """One number, or an (S, A) array."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> RowKernel:
+        """What solves its rows."""
+
+    def kernel_level(self, discount: float) -> Level:
+        """The level in the kernel's unit, for outcomes that are already discounted."""
+        del discount
+        return self.level
+
+    @property
+    def eta_shift(self) -> Level:
+        """What the paper's eta adds to that of the kernel, per unit of undiscounted outcomes."""
+        return 0.0
+
+    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
+        """(eta, weight) of the kernel in the paper's convention."""
+        return eta, weight
+
+    def is_like(self, other: Ambiguity) -> bool:
+        """Whether the two differ in their level alone."""
+        return type(self) is type(other)
+
+    def contains(self, other: Ambiguity) -> bool:
+        """Whether nature can do at least what the other allows, everywhere, as far as the records tell."""
+        return other.is_nominal or self == other
+
+    def _level_text(self) -> str:
+        if isinstance(self.level, float):
+            return f"{self.level:g}"
+        return f"{np.nanmin(self.level):g} to {np.nanmax(self.level):g}, one per state and action"
+
+    @property
+    def label(self) -> str:
+        """A few words for tables."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return _display.as_html(type(self).__name__, [("meaning", str(self))])

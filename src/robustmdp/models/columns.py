@@ -1,0 +1,129 @@
+"""What users bring as arrays, with the type that it must have: converted without loss, or refused by name and place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+
+LARGEST = 2**31 - 2  # states and actions are stored in 32 bits, and the end needs a number, too
+NUMBERS = "iuf"  # kinds of arrays that hold real numbers
+NUMBERS_OR_FLAGS = "biuf"
+
+_EXACT = 2.0**53  # up to here every whole number is a float
+_LONGEST = 80  # letters of a value in a message
+_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
+
+Place = Callable[[str, int], str]
+
+
+def array_of(name: str, value: Any) -> npt.NDArray[Any]:
+    """`value` as an array of its own type, refused where a mask would be ignored."""
+    if _is_masked(value):
+        _checks.fail(f"{name} must have no masked entries: fill them in or leave their transitions out")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as problem:
+        _checks.fail(f"{name} must be an array of numbers: {problem}")
+
+
+def _is_masked(value: Any) -> bool:
+    masked_arrays = sys.modules.get("numpy.ma")  # slow to import; without it there are none
+    if masked_arrays is None:
+        return False
+    if isinstance(value, masked_arrays.MaskedArray):
+        return bool(masked_arrays.is_masked(value))
+    if not isinstance(value, (list, tuple)):
+        return False
+    suspects = tuple(kind for kind in set(map(type, value)) if issubclass(kind, (list, tuple, np.ndarray)))
+    return bool(suspects) and any(_is_masked(item) for item in value if isinstance(item, suspects))
+
+
+def real_numbers(name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS) -> npt.NDArray[np.float64]:
+    """float64, contiguous where they are 1-D; NaN and infinities pass."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
+        return value
+    raw = array_of(name, value)
+    numbers = _numbers("be a number" if raw.ndim == 1 else "hold numbers", name, raw, place, kinds)
+    with np.errstate(over="ignore"):  # of longer types: infinities are the caller's to refuse
+        return np.asarray(numbers, dtype=np.float64, order="C" if numbers.ndim == 1 else None)
+
+
+def finite_numbers(
+    name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS
+) -> npt.NDArray[np.float64]:
+    """The same without NaN and infinities."""
+    numbers = real_numbers(name, value, place, kinds=kinds)
+    refuse_where(~np.isfinite(numbers), "be finite", name, numbers, place)
+    return numbers
+
+
+def whole_numbers(
+    name: str, value: Any, most: int | None = None, place: Place | None = None, *, kinds: str = NUMBERS
+) -> npt.NDArray[np.int64]:
+    """Contiguous int64 in 0..most; checked before they are converted, since that wraps."""
+    raw = array_of(name, value)
+    numbers = _numbers("be a whole number", name, raw, place, kinds)
+    if numbers.dtype.kind == "f":
+        refuse_where(~(np.isfinite(numbers) & (numbers == np.floor(numbers))), "be a whole number", name, raw, place)
+    limit = LARGEST if most is None else most
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() <= limit):
+        shown = numbers.astype(np.int64) if np.abs(numbers, dtype=np.float64).max() < _EXACT else raw
+        refuse_where(numbers < 0, "be at least 0" if most is None else f"lie in 0..{limit}", name, shown, place)
+        refuse_where(numbers > limit, f"lie in 0..{limit}", name, shown, place)
+    return np.asarray(numbers, dtype=np.int64, order="C")
+
+
+def flags(name: str, value: Any, place: Place | None = None) -> npt.NDArray[np.bool_]:
+    """Contiguous bool, from 0 and 1 and from words, too."""
+    raw = array_of(name, value)
+    if raw.dtype.kind == "b":
+        return np.asarray(raw, order="C")
+    if raw.dtype.kind in NUMBERS:
+        true, false = raw == 1, raw == 0
+    else:
+        words = np.char.lower(np.char.strip(raw.astype(str)))
+        true, false = (np.logical_or.reduce([words == word for word in listed]) for listed in (_TRUE, _FALSE))
+    refuse_where(~(true | false), "be 0, 1, true or false", name, raw, place)
+    return np.asarray(true, order="C")
+
+
+def _numbers(must: str, name: str, raw: npt.NDArray[Any], place: Place | None, kinds: str) -> npt.NDArray[Any]:
+    """The same numbers in an array whose type says that they are."""
+    if raw.dtype.kind in kinds:
+        return raw
+    if raw.dtype.kind != "O":  # text, complex numbers, dates, flags
+        refuse_where(np.ones(raw.shape, bool), must, name, raw, place)
+        _checks.fail(f"{name} must hold numbers: got an empty array of {raw.dtype}")
+    wrong = [not isinstance(entry, (Real, Decimal)) or isinstance(entry, (bool, np.bool_)) for entry in raw.flat]
+    refuse_where(np.reshape(wrong, raw.shape), must, name, raw, place)
+    try:
+        return raw.astype(np.float64)
+    except OverflowError:
+        _checks.fail(f"{name} must hold numbers below 1.8e308: got a larger one")
+
+
+def refuse_where(
+    wrong: npt.NDArray[np.bool_], must: str, name: str, values: npt.NDArray[Any], place: Place | None = None
+) -> None:
+    """Name the first wrong entry, if there is one."""
+    if wrong.any():
+        refuse(int(np.argmax(wrong)), must, name, values, place)
+
+
+def refuse(entry: int, must: str, name: str, values: npt.NDArray[Any], place: Place | None = None) -> NoReturn:
+    """Name an entry, by its number in the flat array."""
+    value = values.flat[entry]
+    shown = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    _checks.fail(f"{name} must {must}: got {shown[:_LONGEST]} at {(place or _placer(values.shape))(name, entry)}")
+
+
+def _placer(shape: tuple[int, ...]) -> Place:
+    return lambda name, entry: f"{name}{[int(i) for i in np.unravel_index(entry, shape)] or ''}"
