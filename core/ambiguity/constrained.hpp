@@ -81,7 +81,7 @@ template <class D> struct Constrained {
         if (solved.room != Room::SOME || accuracy == Accuracy::FAST) return solved;
         const double start[2] = {solved.distance, solved.weight};
         const Solved<double> polished = solve(row, radius, start, accuracy, 20);
-        return polished.converged && polished.value >= solved.value ? polished : solved;
+        return polished.converged ? polished : solved;
     }
 
     template <class T> void remember(const Solved<T>& solved, T* memory) const {
@@ -177,9 +177,7 @@ template <class D> struct Constrained {
         theta = smaller(theta, 1e3) / row.spread;
         double low = 0.0, high = INFINITE;
         Solved<double> best = with_all_room();
-        best.room = Room::SOME;
-        best.weight = 1.0 / theta;
-        best.value = -1.0;
+        double least_miss = INFINITE;
         for (int step = 0; step < 200; ++step) {
             const Solved<double> inner = penalized.solve_alone(row, 1.0 / theta, Accuracy::EXACT);
             const double shift = inner.distance * theta;
@@ -189,9 +187,12 @@ template <class D> struct Constrained {
             double cost = at.divergence;
             if (magnitude(at.miss) > SMALL_MISS) cost = penalized.mix_at(row, 1.0 / theta, inner).divergence;
             cost = larger(cost, 0.0);
-            const double value = row.mean_rise - (at.excess + radius) / theta;
-            if (value > best.value) best = {value, inner.distance, 1.0 / theta, inner.base, true, Room::SOME};
             const double miss = cost - radius;
+            if (magnitude(miss) < least_miss) {
+                const double value = row.mean_rise - (at.excess + radius) / theta;
+                best = {larger(value, 0.0), inner.distance, 1.0 / theta, inner.base, true, Room::SOME};
+                least_miss = magnitude(miss);
+            }
             const double bend = at.slope_uu - at.slope_u * at.slope_u / at.slope;  // theta dD/dtheta
             if (magnitude(miss) <= 1e-14 * radius) break;
             (miss < 0.0 ? low : high) = theta;
@@ -202,7 +203,6 @@ template <class D> struct Constrained {
             if (theta > 1e25 / row.spread || next <= low || next >= high) break;
             theta = next;
         }
-        best.value = larger(best.value, 0.0);
         return best;
     }
 };

@@ -100,12 +100,15 @@ template <class T> struct Mixture {
     T excess;                 // E(f* - y), the smaller one: that of the better dual value
     T divergence;             // E f(f*'), mixed
     T divergence_terms;       // E |y f*'| + |f*|, the size of the terms in it
+    T rest;                   // mass that only the edge of the domain can give, to the minimisers, at f'(inf) a unit
 };
+
+constexpr double LEAST_SHIFT = 1e-290;  // nearer to the edge, f*' is not a number
 
 template <class F, class T>
 inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor, T shift) {
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
-    const T step = 8.0 * EPS * (magnitude(shift) + select(base == one, rows.spread * theta, zero));
+    const T step = 8.0 * EPS * magnitude(shift);
     const T shifts[2] = {shift - step, shift + step};
     T miss[2] = {zero, zero}, excess[2] = {zero, zero}, divergence[2] = {zero, zero}, terms = zero;
     for (int64_t j = 0; j < rows.length; ++j) {
@@ -121,10 +124,18 @@ inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor
         }
     }
     const T share = smaller(larger(-miss[1] / (miss[0] - miss[1]), zero), one);
-    const T rest = one - share;
-    return {shifts[0], shifts[1], share, share * miss[0] + rest * miss[1],
-            larger(magnitude(miss[0]), magnitude(miss[1])), smaller(excess[0], excess[1]),
-            share * divergence[0] + rest * divergence[1], terms};
+    const T other = one - share, left = share * miss[0] + other * miss[1];
+    const Mask<T> at_edge = (base == zero) & (shift <= broadcast<T>(10.0 * LEAST_SHIFT));
+    const T rest = select(at_edge, larger(-left, zero), zero);
+    return {shifts[0],
+            shifts[1],
+            share,
+            left + rest,
+            larger(magnitude(miss[0]), magnitude(miss[1])),
+            smaller(excess[0], excess[1]),
+            share * divergence[0] + other * divergence[1] + select(at_edge, anchor * rest, zero),
+            terms,
+            rest};
 }
 
 }  // namespace robustmdp

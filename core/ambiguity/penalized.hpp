@@ -78,7 +78,10 @@ template <class D> struct Penalized {
         const T eta = weight * anchor(solved.base) - solved.distance;
         const T rounding = (terms + divergence.rounding) * EPS * (2.0 + at.largest_miss);
         const T apart = weight * (at.low_shift - at.high_shift);
-        const T down = (at.miss + rounding) * larger(eta, zero), up = (rounding - at.miss) * larger(rows.spread - eta, zero);
+        T room = larger(rows.spread - eta, zero);
+        if (divergence.edge < INFINITE)  // nor does eta go beyond the edge of the domain
+            room = select(solved.base == zero, smaller(solved.distance, room), room);
+        const T down = (at.miss + rounding) * larger(eta, zero), up = (rounding - at.miss) * room;
         return larger(larger(down, up), zero) + apart * at.largest_miss;
     }
 
@@ -112,7 +115,7 @@ template <class D> struct Penalized {
         if (divergence.edge < INFINITE) {
             base = select(divergence.edge < 2.0 * size, zero, one);
             low = larger(low, broadcast<T>(-divergence.edge));
-            low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(1e-290)));
+            low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(LEAST_SHIFT)));
             high = select(base == one, zero, broadcast<T>(divergence.edge));
         }
         const Mask<T> known = (low <= shift) & (shift <= high);
@@ -161,6 +164,14 @@ template <class D> struct Penalized {
                 const T mixed = p * (at.share * high + (1.0 - at.share) * low);
                 store(out + j * stride, select(jumps, mixed, load<T>(out + j * stride)));
                 total += mixed;
+            }
+            if (any(at.rest > broadcast<T>(0.0))) {
+                const T given = select(jumps, at.rest / lowest_mass(rows), broadcast<T>(0.0));
+                for (int64_t j = 0; j < rows.length; ++j) {
+                    const T kept = load<T>(out + j * stride), p = rows.mass(j);
+                    store(out + j * stride, select(rows.outcome(j) == rows.lowest, kept + given * p, kept));
+                }
+                total += at.rest;
             }
             miss = select(jumps, total - 1.0, miss);
             cost = select(jumps, at.divergence, cost);

@@ -20,7 +20,7 @@ _FINE = mpf(10) ** -14
 class Conjugate(NamedTuple):
     """f* and f*' at y = anchor - u, and f, all with f'(1) = 0; the anchor is f'(inf) where finite, otherwise 0.
 
-    `steepest` is the limit of f*' at the edge. Where it is finite, so is f*(edge), and value(0) and derivative(0) exist.
+    `steepest` is the limit of f*' at the edge; where it is finite, value(0) and derivative(0) exist.
     """
 
     value: Callable[[Any], Any]

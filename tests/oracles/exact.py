@@ -11,12 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from mpmath import fp, mp, mpf
 
 import robustmdp as rm
-from oracles import naive_mdp
 from oracles.dual import Conjugate
 from oracles.random_rows import normal_form
 
@@ -134,7 +131,9 @@ def _enclose(
     gaps = [(x - lowest) / spread for x in v]
     row = _Row(mp, conjugate, p, gaps, mass, tolerance)
     if start is None:
-        start = _start_in_floats(ambiguity.divergence, row, level / (mpf(scale) if not has_weight else spread), has_weight)
+        start = _start_in_floats(
+            ambiguity.divergence, row, level / (mpf(scale) if not has_weight else spread), has_weight
+        )
     if has_weight:
         weight = level * mpf(scale) / spread
         lower, upper, t, divergence, start = _penalized(row, weight, start)
@@ -159,7 +158,9 @@ def _start_in_floats(divergence: Any, row: _Row, level: mpf, has_weight: bool) -
     return (mpf(start[0]), mpf(start[1])) if all(map(math.isfinite, start)) else None
 
 
-def _penalized(row: _Row, weight: Any, start: tuple[Any, Any] | None) -> tuple[Any, Any, list[Any], Any, tuple[Any, Any]]:
+def _penalized(
+    row: _Row, weight: Any, start: tuple[Any, Any] | None
+) -> tuple[Any, Any, list[Any], Any, tuple[Any, Any]]:
     """Lower and upper bound, t, D and the multipliers, in units of the spread."""
     tilt = _tilt(row, weight, None if start is None else start[1])
     upper = _mean(row, tilt.t, row.gaps) + weight * tilt.divergence
@@ -251,9 +252,7 @@ def _logarithm(context: Any, total: Any) -> Any:
     return context.log(total) if total > 0 else context.mpf(-_FAR)
 
 
-def _mixed_tilt(
-    row: _Row, weight: Any, d: list[Any], low: Any, high: Any, slopes: Callable[[Any], list[Any]]
-) -> _Tilt:
+def _mixed_tilt(row: _Row, weight: Any, d: list[Any], low: Any, high: Any, slopes: Callable[[Any], list[Any]]) -> _Tilt:
     """f*' mixed from both ends of the bracket so that E t = 1, which also chooses among slopes at a kink."""
     above, below = slopes(low), slopes(high)
     ones = [row.context.mpf(1)] * len(d)
@@ -266,7 +265,9 @@ def _mixed_tilt(
 def _tilt_at_edge(row: _Row, weight: Any, d: list[Any], slopes: list[Any]) -> _Tilt:
     """f grows linearly: what the slopes leave over goes to the lowest outcomes at the same price."""
     left = (1 - _mean(row, slopes, [row.context.mpf(1)] * len(d))) / row.mass
-    return _finish(row, weight, d, row.context.mpf(0), [b + left if x == 0 else b for b, x in zip(slopes, d, strict=True)])
+    return _finish(
+        row, weight, d, row.context.mpf(0), [b + left if x == 0 else b for b, x in zip(slopes, d, strict=True)]
+    )
 
 
 def _finish(row: _Row, weight: Any, d: list[Any], u: Any, t: list[Any]) -> _Tilt:
@@ -322,9 +323,7 @@ def _number(x: Any) -> Any:
     return x
 
 
-def _narrow(
-    g: Callable[[Any], Any], above: tuple[Any, Any], below: tuple[Any, Any], width: Any
-) -> tuple[Any, Any]:
+def _narrow(g: Callable[[Any], Any], above: tuple[Any, Any], below: tuple[Any, Any], width: Any) -> tuple[Any, Any]:
     """Narrow a bracket of the root of a decreasing function to `width` (Chandrupatla 1997)."""
     (x1, g1), (x2, g2) = below, above
     if g1 == 0 or g2 == 0:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import robustmdp as rm
 from mpmath import mp, mpf
+
+import robustmdp as rm
 from oracles import exact, naive_mdp
 
 ACCURACY = mpf(10) ** -22  # of the bounds' distance, relative to max|v|
@@ -113,9 +114,7 @@ def _sweep(world: World, v: list[mpf], policy: list[int] | None, starts: dict[An
                 continue
             outcomes = [r + world.discount * values[i] for r, i in zip(pair.rewards, pair.successors, strict=True)]
             key = s, pair.action
-            answer = exact.worst_case(
-                pair.ambiguity, pair.probabilities, outcomes, world.discount, starts.get(key)
-            )
+            answer = exact.worst_case(pair.ambiguity, pair.probabilities, outcomes, world.discount, starts.get(key))
             starts[key] = answer.start
             answers.append((pair, answer))
         best, answer = max(answers, key=lambda item: item[1].lower)
@@ -130,7 +129,10 @@ def _bounds(world: World, v: list[mpf], swept: _Sweep) -> Values:
         low, high = min(low, mpf(0)), max(high, mpf(0))
     factor = world.discount / (1 - world.discount)
     rounding = max(map(abs, swept.upper)) * mpf(10) ** (8 - _DIGITS) / (1 - world.discount)
-    lower, upper = [x + factor * low - rounding for x in swept.lower], [x + factor * high + rounding for x in swept.upper]
+    lower, upper = (
+        [x + factor * low - rounding for x in swept.lower],
+        [x + factor * high + rounding for x in swept.upper],
+    )
     return Values(lower, upper, [pair.action for pair in swept.best])
 
 

@@ -325,7 +325,9 @@ def hostile_world(seed: int, index: int) -> HostileWorld:
     n, most = int(rng.integers(2, 6)), int(rng.integers(1, 4))
     discount = float(rng.choice([0.0, 0.3, 0.6, 0.9, 0.9, 0.99, 0.999]))
     on_successors, can_end = rng.random() < 0.5, rng.random() < 0.5
-    scale, offset = (10 ** rng.uniform(-3, 3), 0.0) if rng.random() < 0.3 else (1.0, float(rng.choice([0.0, 0.0, 100.0])))
+    scale, offset = (
+        (10 ** rng.uniform(-3, 3), 0.0) if rng.random() < 0.3 else (1.0, float(rng.choice([0.0, 0.0, 100.0])))
+    )
     columns: list[tuple[int, int, int, float, float, bool]] = []
     for s in range(n):
         for a in range(int(rng.integers(1, most + 1))):

@@ -69,7 +69,8 @@ def _solve(
     level = ambiguity.kernel_level(1.0)
     assert isinstance(level, float)
     spread = float(v.max() - v.min())
-    if spread == 0.0 or 1e-100 <= spread <= 1e100:
+    has_unit = ambiguity.has_weight or ambiguity.has_radius  # it is known how the level changes with the unit of v
+    if spread == 0.0 or 1e-100 <= spread <= 1e100 or not has_unit:
         return ambiguity.kernel.worst_case(p, v, level, out)
     # Squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
     exponent = math.frexp(spread)[1]

@@ -166,10 +166,13 @@ class RobustBellman:
         return self.mdp.actions[self._best].astype(np.int64)
 
     def worst_case(self, v: npt.ArrayLike) -> Response:
-        """Nature's answer to v at every pair; the model keeps the rewards, the penalty is discount * weight * D."""
+        """Nature's answer to v at every pair, the same whatever was solved before.
+
+        The model keeps the rewards, the penalty is discount * weight * D.
+        """
         mdp = self.mdp
         self._set_outcome(v)
-        data, penalty, eta = self._respond(None, mdp.indptr, mdp.nnz)
+        data, penalty, eta = self._respond(None, mdp.indptr, mdp.nnz, np.full_like(self._memory, np.nan))
         return Response(
             mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan)
         )
@@ -177,7 +180,7 @@ class RobustBellman:
     def worst_rows(self, v: npt.ArrayLike) -> FloatArray:
         """The probabilities of `worst_case`, one for each transition of the model, (nnz,), zeros included."""
         self._set_outcome(v)
-        return self._respond(None, self.mdp.indptr, self.mdp.nnz)[0]
+        return self._respond(None, self.mdp.indptr, self.mdp.nnz, np.full_like(self._memory, np.nan))[0]
 
     # what solvers call
 
@@ -225,7 +228,7 @@ class RobustBellman:
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
         self._set_outcome(v)
-        data, penalty, _ = self._respond(policy.pairs, policy.starts, int(policy.starts[-1]))
+        data, penalty, _ = self._respond(policy.pairs, policy.starts, int(policy.starts[-1]), self._memory)
         indices = np.empty(len(data), dtype=np.int32)
         cost = np.empty(len(policy.pairs))
         ranges = threads.split(policy.starts, self._parts)
@@ -265,14 +268,14 @@ class RobustBellman:
         np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
 
     def _respond(
-        self, pairs: IntArray | None, starts: IntArray, size: int
+        self, pairs: IntArray | None, starts: IntArray, size: int, memory: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         count = len(starts) - 1
         data, penalty, eta = np.empty(size), np.empty(count), np.empty(count)
 
         def task(lo: int, hi: int) -> None:
             self._kernel.respond(
-                self.model, self._levels, self._outcome, pairs, starts, lo, hi, self._memory, data, penalty, eta
+                self.model, self._levels, self._outcome, pairs, starts, lo, hi, memory, data, penalty, eta
             )
 
         threads.run(task, threads.split(starts, self._parts), self._workers)

@@ -1,0 +1,219 @@
+"""Row kernels in Python: a subclass answers blocks of rows, everything else that planning asks is here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.ambiguity.base import FloatArray, IntArray
+
+BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Rows(NamedTuple):
+    """Several rows, one per column; shorter rows are padded with probability 0 and their own first outcome.
+
+    Sums over the first axis run in the order of the row's entries, so that a row has the same bits in every block.
+    """
+
+    p: FloatArray  # (longest, count)
+    x: FloatArray  # (longest, count), the outcomes: discount * v, and the reward where it depends on the successor
+    reward: FloatArray  # (count,), the rest of the reward
+    length: IntArray  # (count,)
+    level: FloatArray  # (count,), in the kernel's unit
+    memory: FloatArray  # (count, memory_per_row)
+    pair: IntArray  # (count,)
+
+    @property
+    def is_filled(self) -> npt.NDArray[np.bool_]:
+        """Where an entry belongs to its row, (longest, count)."""
+        return np.arange(len(self.p))[:, None] < self.length
+
+
+class Values(NamedTuple):
+    """Worst cases, rewards included, (count,); what to remember, (count, memory_per_row)."""
+
+    value: FloatArray
+    memory: FloatArray
+
+
+class Bounds(NamedTuple):
+    """Certified lower <= worst case <= upper, rewards included, up to the rounding of outcomes; (count,) each."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Responses(NamedTuple):
+    """Nature's answers: distributions, (longest, count), and per row what they are worth.
+
+    `gap` is the primal minus the dual value, `penalty` what nature pays, `eta` and `weight` the multipliers.
+    """
+
+    distribution: FloatArray
+    value: FloatArray
+    gap: FloatArray
+    penalty: FloatArray
+    eta: FloatArray
+    weight: FloatArray
+
+
+class RowwiseKernel(ABC):
+    """A `RowKernel` from three methods that answer blocks of rows."""
+
+    memory_per_row: int = 0
+
+    @abstractmethod
+    def solve_rows(self, rows: Rows, model: Any) -> Values:
+        """Worst cases."""
+
+    @abstractmethod
+    def bound_rows(self, rows: Rows, model: Any) -> Bounds:
+        """Certified bounds of the worst cases."""
+
+    @abstractmethod
+    def respond_rows(self, rows: Rows, model: Any) -> Responses:
+        """Worst-case distributions; `model` is None for a row without one."""
+
+    def values(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        pairs: IntArray | None,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        q: FloatArray,
+    ) -> None:
+        kept = memory.reshape(-1, self.memory_per_row) if self.memory_per_row else None
+        for at, rows in self._blocks(model, levels, outcome, pairs, lo, hi, memory):
+            q[at], renewed = self.solve_rows(rows, model)
+            if kept is not None:
+                kept[rows.pair] = renewed
+
+    def sweep(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        q: FloatArray,
+        value: FloatArray,
+        best: IntArray,
+    ) -> None:
+        first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
+        self.values(model, levels, outcome, None, first, last, memory, q)
+        if lo == hi:
+            return
+        starts = model.state_ptr[lo:hi] - first
+        known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
+        value[lo:hi] = np.maximum.reduceat(known, starts)
+        owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
+        attained = np.flatnonzero(known == value[lo:hi][owner])
+        best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
+
+    def bracket(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        scale: float,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        rounding = 8.0 * EPS * scale
+        for at, rows in self._blocks(model, levels, outcome, None, lo, hi, memory):
+            bounds = self.bound_rows(rows, model)
+            lower[at], upper[at] = bounds.lower - rounding, bounds.upper + rounding
+
+    def respond(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        pairs: IntArray | None,
+        starts: IntArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        data: FloatArray,
+        penalty: FloatArray,
+        eta: FloatArray,
+    ) -> None:
+        for at, rows in self._blocks(model, levels, outcome, pairs, lo, hi, memory):
+            response = self.respond_rows(rows, model)
+            filled = rows.is_filled
+            places = starts[at] + np.arange(len(rows.p))[:, None]
+            data[places[filled]] = response.distribution[filled]
+            penalty[at], eta[at] = response.penalty, response.eta
+
+    def worst_case(
+        self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
+    ) -> tuple[float, float, float, float]:
+        rows = Rows(
+            p[:, None],
+            x[:, None],
+            np.zeros(1),
+            np.array([p.size]),
+            np.array([level]),
+            np.full((1, self.memory_per_row), np.nan),
+            np.zeros(1, dtype=np.int64),
+        )
+        answer = self.respond_rows(rows, None)
+        out[:] = answer.distribution[:, 0]
+        return float(answer.value[0]), float(answer.gap[0]), float(answer.eta[0]), float(answer.weight[0])
+
+    def _blocks(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        pairs: IntArray | None,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+    ) -> Iterator[tuple[IntArray, Rows]]:
+        """The rows lo..hi in blocks of about BLOCK numbers, and where their results belong."""
+        if lo == hi:
+            return
+        places = np.arange(lo, hi)
+        chosen = places if pairs is None else pairs[lo:hi]
+        indptr = model.indptr
+        length = indptr[chosen + 1] - indptr[chosen]
+        if length.min() < length.max():  # rows of similar length share a block: less padding
+            order = np.argsort(length, kind="stable")
+            places, chosen, length = places[order], chosen[order], length[order]
+        kept = memory.reshape(-1, self.memory_per_row) if self.memory_per_row else np.empty((0, 0))
+        first = 0
+        while first < len(chosen):
+            last = min(len(chosen), first + max(1, BLOCK // int(length[first])))
+            last = min(last, first + max(1, BLOCK // int(length[last - 1])))
+            pair = chosen[first:last]
+            level = np.broadcast_to(levels, pair.shape) if levels.size == 1 else levels[pair]
+            remembered = kept[pair] if self.memory_per_row else np.empty((len(pair), 0))
+            yield places[first:last], _gather(model, outcome, pair, length[first:last], level, remembered)
+            first = last
+
+
+def _gather(
+    model: Any, outcome: FloatArray, pair: IntArray, length: IntArray, level: FloatArray, memory: FloatArray
+) -> Rows:
+    entry = np.arange(int(length[-1]))[:, None]
+    filled = entry < length
+    at = model.indptr[pair] + np.where(filled, entry, 0)
+    p = np.where(filled, model.probabilities[at], 0.0)
+    x = outcome[model.indices[at]]
+    if model.rewards_on_successors:
+        return Rows(p, x + model.rewards[at], np.zeros(len(pair)), length, level, memory, pair)
+    return Rows(p, x, model.rewards[pair], length, level, memory, pair)
