@@ -77,14 +77,15 @@ constexpr double LOG2_HIGH = 0.6931471803691238;  // 33 bits, so that its multip
 constexpr double LOG2_LOW = 1.9082149292705877e-10;
 constexpr double LEAST_EXPONENT = -708.0, LARGEST_EXPONENT = 709.0;  // what exp keeps normal numbers for
 
-// exp(y) = 2^n (1 + rest), y cut to [-708, 709].
+// exp(y) = 2^n (1 + rest): y is cut at 709, and below -708 the result is 0.
 template <class T> struct Exponential {
     T power, rest;
 };
 
 template <class T> inline Exponential<T> reduce_exponential(T y) {
     constexpr double ROUND = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves the nearest integer in the low bits
-    y = smaller(larger(y, broadcast<T>(LEAST_EXPONENT)), broadcast<T>(LARGEST_EXPONENT));
+    const Mask<T> vanishes = y < broadcast<T>(LEAST_EXPONENT);
+    y = smaller(select(vanishes, broadcast<T>(LEAST_EXPONENT), y), broadcast<T>(LARGEST_EXPONENT));
     const T shifted = y * (1.0 / LOG2) + ROUND;
     const T n = shifted - ROUND;
     const T r = (y - n * LOG2_HIGH) - n * LOG2_LOW;
@@ -104,7 +105,7 @@ template <class T> inline Exponential<T> reduce_exponential(T y) {
     odd = odd * s + 1.0 / 120.0;
     odd = odd * s + 1.0 / 6.0;
     const Bits<T> exponent = (bits_of(shifted) + 1023) << 52;
-    return {number_of(exponent), r + s * (even + r * odd)};
+    return {select(vanishes, broadcast<T>(0.0), number_of(exponent)), r + s * (even + r * odd)};
 }
 
 template <class T> inline T exponential(T y) {

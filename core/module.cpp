@@ -11,6 +11,7 @@ void bind_sorted_rows(nb::module_& m);
 
 namespace robustmdp {
 
+void bind_lanes(nb::module_& m);
 void bind_chain(nb::module_& m);
 void bind_total_variation(nb::module_& m);
 void bind_chi_square(nb::module_& m);
@@ -38,6 +39,7 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
 
     robustmdp::bind_sorted_rows(m);
 
+    robustmdp::bind_lanes(m);
     robustmdp::bind_chain(m);
     robustmdp::bind_total_variation(m);
     robustmdp::bind_chi_square(m);

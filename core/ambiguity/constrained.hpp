@@ -200,7 +200,7 @@ template <class D> struct Constrained {
             double next = theta * (1.0 + 2.0 * scale * (root(radius) - scale) / bend);
             if (!(bend > 0.0 && scale > 0.0 && low < next && next < high) || next > 32.0 * theta || step > 60)
                 next = high == INFINITE ? 16.0 * theta : root(larger(low, high * 1e-8)) * root(high);
-            if (theta > 1e25 / row.spread || next <= low || next >= high) break;
+            if (theta > 1e150 / row.spread || next <= low || next >= high) break;
             theta = next;
         }
         return best;

@@ -17,6 +17,7 @@ template <class D> double project(const Constrained<D>& set, const Rows<double>&
     if (u >= row.mean_rise) return 0.0;
     if (u < 0.0) return INFINITE;
     if (u == 0.0) return set.largest_divergence(lowest_mass(row));
+    std::vector<double> worst(row.length);
     double low = 0.0, high = INFINITE, theta = 1.0 / row.spread, best = 0.0;
     for (int step = 0; step < 300; ++step) {
         const Solved<double> at = set.penalized.solve_alone(row, 1.0 / theta, Accuracy::EXACT);
@@ -25,15 +26,12 @@ template <class D> double project(const Constrained<D>& set, const Rows<double>&
         const double shift = at.distance * theta;
         const auto sum = near ? ball_moments(set.divergence.near, row, theta, at.base, shift)
                               : ball_moments(set.divergence, row, theta, at.base, shift);
-        double mean = row.mean_rise;  // of x under p f*'
-        for (int64_t j = 0; j < row.length; ++j) {
-            const double size = row.rise(j) * theta + shift;
-            const double growth = near ? set.divergence.near.at(at.base, size).growth : set.divergence.at(at.base, size).growth;
-            mean += row.mass(j) * growth * row.rise(j);
-        }
+        set.penalized.respond(row, 1.0 / theta, at, worst.data(), 1);
+        double mean = 0.0;
+        for (int64_t j = 0; j < row.length; ++j) mean += worst[j] * row.rise(j);
         const double bend = (sum.slope_uu - sum.slope_u * sum.slope_u / sum.slope) / theta;
         const double miss = mean - u;
-        if (magnitude(miss) <= 4.0 * EPS * row.spread || high - low <= EPS * high) break;
+        if (magnitude(miss) <= 4.0 * EPS * row.spread || (high < INFINITE && high - low <= EPS * high)) break;
         (miss > 0.0 ? low : high) = theta;
         double next = theta + miss / bend * theta;
         if (!(low < next && next < high) || step > 100)

@@ -114,14 +114,14 @@ template <class D> double conjugate_at(const D& divergence, double y, bool deriv
     const double u = at_edge ? divergence.edge - y : -y;
     const Tilt<double> tilt = magnitude(y) <= divergence.reach ? divergence.near.at(1.0, u)
                                                                : divergence.at(at_edge ? 0.0 : 1.0, u);
-    return derivative ? tilt.growth + 1.0 : tilt.excess + y;
+    return derivative ? tilt.slope : tilt.excess + y;
 }
 
 // f, f* and f*' of arrays, and the two sets that a divergence makes.
 template <class D, class... Parameters> void bind_divergence(nb::module_& m, const std::string& name) {
     const auto generator = [](const D& divergence, Numbers t, Array<double> out) {
         require(t.size() == out.size(), "t and out must be equally long");
-        for (size_t i = 0; i < t.size(); ++i) out(i) = t(i) >= 0.0 ? divergence.f(t(i)) : INFINITE;
+        for (size_t i = 0; i < t.size(); ++i) out(i) = t(i) < 0.0 ? INFINITE : t(i) == t(i) ? divergence.f(t(i)) : t(i);
     };
     const auto conjugate = [](const D& divergence, Numbers y, Array<double> out, bool derivative) {
         require(y.size() == out.size(), "y and out must be equally long");

@@ -32,7 +32,6 @@ def test_agrees_with_the_dual_in_50_digits(index: int) -> None:
     assert outcome.failures == (), outcome.problem
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("index", range(33))
 def test_agrees_with_an_interior_point_method(index: int) -> None:
     outcome = judge_by_cvxpy(0, index)
@@ -74,14 +73,12 @@ MEAN = float(P @ V)
 VARIANCE = float(P @ (V - MEAN) ** 2)
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("weight", [0.05, 1.0, 40.0])
 def test_kl_is_a_log_sum_exp(weight: float) -> None:
     expected = -weight * math.log(P @ np.exp(-V * SUPPORT / weight))
     assert rm.worst_case(rm.Penalized(rm.KL(), weight), P, V).value == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("weight", [1.3, 10.0, 1e8])
 def test_penalized_chi_square_is_a_variance_penalty(weight: float) -> None:
     assert 2 * weight >= V.max() - MEAN  # every successor keeps mass
@@ -90,7 +87,6 @@ def test_penalized_chi_square_is_a_variance_penalty(weight: float) -> None:
     np.testing.assert_allclose(answer.distribution, P * (1 - (V - MEAN) / (2 * weight)), rtol=1e-13, atol=1e-16)
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("radius", [1e-10, 1e-3, 0.15])
 def test_constrained_chi_square_is_a_deviation_penalty(radius: float) -> None:
     assert radius * (V.max() - MEAN) ** 2 <= VARIANCE  # every successor keeps mass
@@ -98,14 +94,12 @@ def test_constrained_chi_square_is_a_deviation_penalty(radius: float) -> None:
     assert answer.value == pytest.approx(MEAN - math.sqrt(radius * VARIANCE), rel=1e-14)
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("weight", [0.25, 2.0, 3.5, 100.0])
 def test_penalized_total_variation_caps_the_outcomes(weight: float) -> None:
     expected = P @ np.minimum(V, -1.0 + weight)
     assert rm.worst_case(rm.Penalized(rm.TotalVariation(), weight), P, V).value == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize(
     ("radius", "distribution"),
     [
@@ -122,7 +116,6 @@ def test_constrained_total_variation_moves_mass_from_top_to_bottom(radius: float
     assert answer.value == pytest.approx(np.dot(distribution, V), rel=1e-14)
 
 
-@pytest.mark.jit_off
 @each_divergence
 def test_no_room_for_nature_is_nominal(divergence: Any) -> None:
     nominal = rm.worst_case(rm.Nominal(), P, V)
@@ -133,7 +126,6 @@ def test_no_room_for_nature_is_nominal(divergence: Any) -> None:
         np.testing.assert_array_equal(answer.distribution, nominal.distribution)
 
 
-@pytest.mark.jit_off
 @each_divergence
 def test_all_room_for_nature_is_the_minimum_over_the_support(divergence: Any) -> None:
     for ambiguity in (rm.Penalized(divergence, 0.0), rm.Constrained(divergence, math.inf)):
@@ -142,7 +134,6 @@ def test_all_room_for_nature_is_the_minimum_over_the_support(divergence: Any) ->
         assert answer.distribution.tolist() == [0.5, 0.0, 0.5, 0.0]
 
 
-@pytest.mark.jit_off
 @each_divergence
 @pytest.mark.parametrize("p", [[1.0], [0.0, 1.0, 0.0]])
 def test_one_successor_keeps_its_value_to_the_bit(divergence: Any, p: list[float]) -> None:

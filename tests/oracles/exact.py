@@ -59,6 +59,16 @@ class _Tilt(NamedTuple):
     divergence: Any
 
 
+class _Found(NamedTuple):
+    """Bounds, nature's answer t = q/p, what it pays and the multipliers, in units of the spread."""
+
+    lower: Any
+    upper: Any
+    t: list[Any]
+    penalty: Any
+    start: tuple[Any, Any]
+
+
 def worst_case(
     ambiguity: Any,
     p: Sequence[Any],
@@ -76,8 +86,8 @@ def worst_case(
     for _ in range(_ATTEMPTS):
         with mp.workdps(digits + _GUARD):
             answer = _enclose(ambiguity, [mpf(a) for a in p], [mpf(x) for x in v], mpf(discount), tolerance, start)
-            if answer.lower > answer.upper:
-                raise ArithmeticError(f"rounding has turned the bounds round: rm.{ambiguity!r}, {p}, {v}")
+            if answer.lower > answer.upper or min(answer.distribution) < 0:
+                raise ArithmeticError(f"the referee contradicts itself: rm.{ambiguity!r}, {p}, {v}")
             if answer.upper - answer.lower <= ACCURACY * max(map(abs, v)):
                 return answer
         start = answer.start
@@ -110,65 +120,55 @@ def _enclose(
 ) -> Enclosure:
     total = mp.fsum(p)
     p = [a / total for a in p]
-    lowest, highest = min(v), max(v)
-    mass = mp.fsum(a for a, x in zip(p, v, strict=True) if x == lowest)
-    if highest == lowest:
+    lowest, spread = min(v), max(v) - min(v)
+    if spread == 0:
         return Enclosure(lowest, lowest, p, mpf(0))
     has_weight = isinstance(ambiguity, rm.Penalized)
-    level = mpf(math.inf if isinstance(ambiguity, rm.Nominal) else ambiguity.level)
-    if has_weight and level < mp.inf:
-        level *= discount
-    conjugate, scale = (None, 1) if isinstance(ambiguity, rm.Nominal) else normal_form(ambiguity.divergence, mp)
-    unbounded = level == (mpf(0) if has_weight else mp.inf) and conjugate is not None
-    if unbounded or (not has_weight and conjugate and _divergence_at_vertex(conjugate, mass) * mpf(scale) <= level):
-        at_bottom = [a / mass if x == lowest else mpf(0) for a, x in zip(p, v, strict=True)]
-        return Enclosure(lowest, lowest, at_bottom, mpf(0))
-    if conjugate is None or level == (mp.inf if has_weight else mpf(0)):
+    if isinstance(ambiguity, rm.Nominal) or ambiguity.level == (math.inf if has_weight else 0):
         mean = lowest + mp.fsum(a * (x - lowest) for a, x in zip(p, v, strict=True))
         rounding = max(map(abs, v)) * mpf(10) ** (_GUARD - mp.dps)
         return Enclosure(mean - rounding, mean + rounding, p, mpf(0))
-    spread = highest - lowest
-    gaps = [(x - lowest) / spread for x in v]
-    row = _Row(mp, conjugate, p, gaps, mass, tolerance)
+    conjugate, scale = normal_form(ambiguity.divergence, mp)
+    mass = mp.fsum(a for a, x in zip(p, v, strict=True) if x == lowest)
+    weight = mpf(ambiguity.level) * discount * mpf(scale) / spread if has_weight else None
+    radius = None if has_weight else mpf(ambiguity.level) / mpf(scale)
+    if weight == 0 or (weight is None and _divergence_at_vertex(conjugate, mass) <= radius):
+        at_bottom = [a / mass if x == lowest else mpf(0) for a, x in zip(p, v, strict=True)]
+        return Enclosure(lowest, lowest, at_bottom, mpf(0))
+    row = _Row(mp, conjugate, p, [(x - lowest) / spread for x in v], mass, tolerance)
     if start is None:
-        start = _start_in_floats(
-            ambiguity.divergence, row, level / (mpf(scale) if not has_weight else spread), has_weight
-        )
+        start = _start_in_floats(ambiguity.divergence, row, weight, radius)
     if has_weight:
-        weight = level * mpf(scale) / spread
-        lower, upper, t, divergence, start = _penalized(row, weight, start)
-        penalty = weight * divergence
+        lower, upper, t, penalty, start = _penalized(row, weight, start)
     else:
-        lower, upper, t, start = _constrained(row, level / mpf(scale), start)
-        penalty = mpf(0)
+        lower, upper, t, penalty, start = _constrained(row, radius, start)
     distribution = [a * b for a, b in zip(p, t, strict=True)]
-    return Enclosure(lowest + spread * max(lower, 0), lowest + spread * upper, distribution, spread * penalty, start)
+    return Enclosure(
+        lowest + spread * max(lower, mpf(0)), lowest + spread * upper, distribution, spread * penalty, start
+    )
 
 
-def _start_in_floats(divergence: Any, row: _Row, level: mpf, has_weight: bool) -> tuple[mpf, mpf] | None:
-    """The multipliers to a dozen digits where floats can say them."""
+def _start_in_floats(divergence: Any, row: _Row, weight: mpf | None, radius: mpf | None) -> tuple[mpf, mpf] | None:
+    """The multipliers to a dozen digits, where they are within the range of floats."""
     try:
-        conjugate, scale = normal_form(divergence, fp)
+        conjugate, _ = normal_form(divergence, fp)
         p, gaps = [float(a) for a in row.p], [float(x) for x in row.gaps]
         floats = _Row(fp, conjugate, p, gaps, float(row.mass), 1e-13)
-        weight = float(level) * scale
-        start = _penalized(floats, weight, None)[4] if has_weight else _constrained(floats, float(level), None)[3]
+        found = _constrained(floats, float(radius), None) if weight is None else _penalized(floats, float(weight), None)
     except _LOST:
         return None
-    return (mpf(start[0]), mpf(start[1])) if all(map(math.isfinite, start)) else None
+    return (mpf(found.start[0]), mpf(found.start[1])) if all(map(math.isfinite, found.start)) else None
 
 
-def _penalized(
-    row: _Row, weight: Any, start: tuple[Any, Any] | None
-) -> tuple[Any, Any, list[Any], Any, tuple[Any, Any]]:
-    """Lower and upper bound, t, D and the multipliers, in units of the spread."""
+def _penalized(row: _Row, weight: Any, start: tuple[Any, Any] | None) -> _Found:
     tilt = _tilt(row, weight, None if start is None else start[1])
-    upper = _mean(row, tilt.t, row.gaps) + weight * tilt.divergence
-    return tilt.value, upper + _rounding(row, weight, upper), tilt.t, tilt.divergence, (row.context.log(weight), tilt.u)
+    penalty = weight * tilt.divergence
+    upper = _mean(row, tilt.t, row.gaps) + penalty
+    return _Found(tilt.value, upper + _rounding(row, weight, upper), tilt.t, penalty, (row.context.log(weight), tilt.u))
 
 
-def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
-    """Lower and upper bound, t and the multipliers, in units of the spread: D falls with the weight."""
+def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> _Found:
+    """D falls with the weight: its logarithm z is where D is the radius."""
     context = row.context
     seen: dict[Any, _Tilt] = {}
     last = start
@@ -181,9 +181,10 @@ def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> tuple
         return context.log(tilt.divergence / radius) if tilt.divergence > 0 else context.mpf(-_FAR)
 
     if start is None:
-        mean = _mean(row, row.gaps, [1] * len(row.p))
-        variance = _mean(row, [(x - mean) ** 2 for x in row.gaps], [1] * len(row.p))
-        z, step = context.log(variance / (2 * radius)) / 2, context.mpf(1)
+        ones = [context.mpf(1)] * len(row.p)
+        mean = _mean(row, row.gaps, ones)
+        variance = _mean(row, [(x - mean) ** 2 for x in row.gaps], ones)
+        z, step = context.log(variance / (2 * radius)) / 2, context.mpf(1)  # right for small radii
     else:
         z, step = start[0], context.mpf(_CLOSE)
     low, high = _narrow(excess, *_widen(excess, z, step), row.tolerance)
@@ -194,7 +195,7 @@ def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> tuple
     t = _mix(above.t, below.t, share)
     upper = _mean(row, t, row.gaps)
     rounding = _rounding(row, context.exp(high), 1 + radius)
-    return lower - rounding, upper + rounding, t, (high, below.u)
+    return _Found(lower - rounding, upper + rounding, t, context.mpf(0), (high, below.u))
 
 
 def _mean(row: _Row, weights: Sequence[Any], values: Sequence[Any]) -> Any:

@@ -42,6 +42,12 @@ def constrained(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.f
     return _solved((p * v) @ t, [p @ t == 1, p @ generator(divergence, t) <= radius])
 
 
+def projection(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], target: float) -> float:
+    """inf of sum p f(q/p) over q.v <= target, for p > 0."""
+    t = cp.Variable(len(p), nonneg=True)
+    return _solved(p @ generator(divergence, t), [p @ t == 1, (p * v) @ t <= target])
+
+
 def _solved(objective: cp.Expression, constraints: list[Any]) -> float:
     problem = cp.Problem(cp.Minimize(objective), constraints)
     for tolerance in _TOLERANCES:

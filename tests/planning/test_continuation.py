@@ -139,7 +139,7 @@ def test_the_reference_bounds_every_q_with_more_room() -> None:
     ],
 )
 def test_more_room(new: Any, old: Any, more: bool) -> None:
-    assert continuation._more_room(new, old) is more
+    assert new.contains(old) is more
 
 
 def test_extrapolation_is_exact_for_a_parabola() -> None:

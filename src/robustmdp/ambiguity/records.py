@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
+from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
 from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
 
 
@@ -138,8 +139,7 @@ class Penalized(_Levelled):
 
     @cached_property
     def kernel(self) -> RowKernel:
-        kernel: RowKernel = self.divergence.core.penalized()
-        return kernel
+        return penalized_kernel(self.divergence)
 
     def kernel_level(self, discount: float) -> Level:
         """Discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
@@ -188,8 +188,7 @@ class Constrained(_Levelled):
 
     @cached_property
     def kernel(self) -> RowKernel:
-        kernel: RowKernel = self.divergence.core.constrained()
-        return kernel
+        return constrained_kernel(self.divergence)
 
     def kernel_level(self, discount: float) -> Level:
         """The radius in the normal form's unit."""

@@ -1,0 +1,96 @@
+"""Roots of many decreasing functions at once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.ambiguity.base import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+
+
+def choose(mask: BoolArray, yes: Arrays, no: Arrays) -> Arrays:
+    """np.where for named tuples of arrays."""
+    fields = (choose(mask, a, b) if isinstance(a, tuple) else np.where(mask, a, b) for a, b in zip(yes, no, strict=True))
+    return type(yes)(*fields)
+
+
+def take(arrays: Arrays, at: npt.NDArray[np.int64]) -> Arrays:
+    """Some entries of named tuples of arrays, along the last axis."""
+    return type(arrays)(*(take(a, at) if isinstance(a, tuple) else a[..., at] for a in arrays))
+
+
+def put(arrays: Arrays, at: npt.NDArray[np.int64], values: Arrays) -> None:
+    """Write entries of named tuples of arrays, along the last axis."""
+    for a, b in zip(arrays, values, strict=True):
+        if isinstance(a, tuple):
+            put(a, at, b)
+        else:
+            a[..., at] = b
+
+
+class Bracketing:
+    """Brackets of the roots of decreasing functions g, (count,) each: g >= 0 at `low` and g <= 0 at `high`.
+
+    Both ends may be limits at which g is not known. Regula falsi as modified by Anderson and Björck (1973); where it
+    stalls, a proposal of the caller's and bisection take turns. While only one side is known, steps are secants, no
+    longer than `longest`.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, rate: FloatArray, longest: float = np.inf) -> None:
+        self.low, self.high = low.copy(), high.copy()
+        self.rate = rate.copy()  # -dg/dx, where only one side is known
+        self._at_low, self._at_high = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
+        self._x, self._g = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
+        self._width = high - low
+        self._longest = longest
+        self._steps = 0
+
+    @property
+    def is_closed(self) -> BoolArray:
+        """Whether both sides are known."""
+        return np.isfinite(self._at_low) & np.isfinite(self._at_high)
+
+    def narrow(self, x: FloatArray, g: FloatArray) -> None:
+        """Use the values g at x."""
+        left = g > 0.0
+        closed = self.is_closed
+        # The end that stays has its value reduced, so that the next point falls on the other side.
+        for stays, same in ((self._at_high, left & (self._g > 0.0)), (self._at_low, ~left & (self._g <= 0.0))):
+            kept = 1.0 - g / np.where(left, self._at_low, self._at_high)
+            np.multiply(stays, np.where(kept > 0.0, kept, 0.5), out=stays, where=same & closed)
+        # f*' of extreme arguments is clipped, so that the secant's slope may vanish.
+        rate = (g - self._g) / (self._x - x)
+        self.rate = np.where(np.isfinite(rate) & (rate > 0.0), rate, self.rate)
+        self.low, self._at_low = np.where(left, x, self.low), np.where(left, g, self._at_low)
+        self.high, self._at_high = np.where(left, self.high, x), np.where(left, self._at_high, g)
+        self._x, self._g = x, g
+        self._steps += 1
+
+    def propose(self, cut: FloatArray) -> FloatArray:
+        """Where to look next; `cut` is the caller's proposal."""
+        low, high = self.low, self.high
+        width = high - low
+        falsi = low + width * (self._at_low / (self._at_low - self._at_high))
+        # One side known: a secant step, from the second on a little too far, to find the other side.
+        beyond = 1.0 if self._steps == 1 else 1.5
+        secant = self._x + np.clip(beyond * self._g / self.rate, -self._longest, self._longest)
+        proposal = np.where(self.is_closed, falsi, secant)
+        if self._steps % 3 == 0:
+            stalled = width > 0.125 * self._width
+            proposal = np.where(stalled & self.is_closed, cut if self._steps % 2 else np.nan, proposal)
+            self._width = width
+        inside = (low < proposal) & (proposal < high)
+        wide = (low > 0.0) & (high > 16.0 * low)
+        middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(np.abs(high)), low + 0.5 * width)
+        return np.where(inside, proposal, middle)
+
+    def keep(self, at: npt.NDArray[np.int64]) -> None:
+        """Go on with some of the functions."""
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(self, name, value[at])

@@ -1,0 +1,324 @@
+"""Worst cases of rows for a divergence that is known only by f* and f*', many rows at a time.
+
+Outcomes are measured from the row's minimum in units of its spread: rises in [0, 1], weights in units of the spread,
+theta = 1/weight. With s = anchor - (theta * rise + shift) and t = f*'(s), the dual of the penalty is
+    E rise - weight * E(f*(s) - s),
+concave in the shift with the derivative weight * E(t - 1). The anchor is f'(1), or f'(inf) where the row's minimum comes
+close to it. Where f* has a kink, E t jumps over 1 between two neighbouring shifts, and nature's answer is the mixture of
+both sides that sums to 1. Likewise E f(t) may jump over the radius between two neighbouring weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
+from robustmdp.ambiguity.base import FloatArray
+from robustmdp.ambiguity.rowwise import EPS
+from robustmdp.divergences._functions import Conjugate
+
+FAST = 1e-12  # of the spread: what a sweep's values may miss
+EXACT = 1e-17  # the same for bounds and distributions
+_SHIFT_STEPS, _WEIGHT_STEPS = 200, 120
+_LONGEST_STEP = math.log(1e4)  # of a weight
+LARGEST_THETA = 1e200
+
+
+class Scaled(NamedTuple):
+    """Rows in units of their spread."""
+
+    p: FloatArray  # (longest, count)
+    rise: FloatArray  # (longest, count), (x - min x)/spread
+    mean: FloatArray  # (count,), E rise
+
+    @property
+    def variance(self) -> FloatArray:
+        """Var rise"""
+        return np.asarray((self.p * (self.rise - self.mean) ** 2).sum(axis=0))
+
+
+class Point(NamedTuple):
+    """What one shift gives, (count,) each; `miss` is infinite where the shift was not tried."""
+
+    shift: FloatArray
+    miss: FloatArray  # E t - 1
+    excess: FloatArray  # E(f*(s) - s)
+    cost: FloatArray  # E f(t), f'(1) = 0
+    mean: FloatArray  # E t rise
+
+
+def _untried(shift: FloatArray, miss: float) -> Point:
+    zero = np.zeros_like(shift)
+    return Point(shift, np.full_like(shift, miss), zero, zero, zero)
+
+
+class Tilt(NamedTuple):
+    """Both sides of the shift at which E t = 1; `share` is that of `low` in nature's answer."""
+
+    theta: FloatArray
+    at_edge: BoolArray  # whether the anchor is f'(inf)
+    low: Point  # E t >= 1
+    high: Point  # E t <= 1
+    share: FloatArray
+    slope: FloatArray  # -d(log E t)/d(shift)
+
+    @property
+    def nearest(self) -> Point:
+        """The side whose sum is closer to 1."""
+        return choose(self.low.miss <= -self.high.miss, self.low, self.high)
+
+    @property
+    def mean(self) -> FloatArray:
+        """E t rise of nature's answer."""
+        return self.mix(self.low.mean, self.high.mean)
+
+    @property
+    def rest(self) -> FloatArray:
+        """Mass that f*' leaves over at the edge of its domain: it goes to the minimisers, at a price of f'(inf)."""
+        return np.where((self.share == 0.0) & self.at_edge, -self.high.miss, 0.0)
+
+    def mix(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The mixture of what both sides give."""
+        mixed = self.share * low + (1.0 - self.share) * high
+        return np.where(self.share == 0.0, high, np.where(self.share == 1.0, low, mixed))
+
+
+class Start(NamedTuple):
+    """Where a search begins, from an earlier one; NaN where nothing is known."""
+
+    height: FloatArray  # (eta - min x)/weight
+    slope: FloatArray  # -d(log E t)/d(shift)
+    log_weight: FloatArray
+    rate: FloatArray  # -d(log E f(t))/d(log weight)
+
+
+class Ball(NamedTuple):
+    """Both sides of the weight at which E f(t) is the radius; `share` is that of `low` in nature's answer."""
+
+    low: Tilt  # smaller weight, E f(t) >= radius
+    high: Tilt  # larger weight, E f(t) <= radius
+    cost_low: FloatArray  # infinite where no such weight was tried
+    cost_high: FloatArray  # minus infinite where no such weight was tried
+    share: FloatArray
+    rate: FloatArray
+
+    def nearest(self, radius: FloatArray) -> Tilt:
+        """The side whose cost is closer to the radius."""
+        return choose(self.cost_low - radius <= radius - self.cost_high, self.low, self.high)
+
+
+class ConjugateRows:
+    """The dual problems of many rows, for one pair of functions f* and f*'."""
+
+    def __init__(self, conjugate: Conjugate) -> None:
+        self.conjugate = conjugate
+        self.edge = conjugate.edge
+        # A user's f*' is never asked at the edge itself, where it may divide by zero.
+        top = conjugate.slope_at_infinity
+        self.least = 1e-15 * max(1.0, abs(top), abs(conjugate.slope_at_one)) if top < math.inf else 0.0
+        self.curvature = conjugate.curvature or 1.0
+
+    def anchor(self, at_edge: BoolArray) -> FloatArray:
+        """What the argument of f* is measured from."""
+        return np.where(at_edge, self.conjugate.slope_at_infinity, self.conjugate.slope_at_one)
+
+    def height(self, at_edge: BoolArray, shift: FloatArray) -> FloatArray:
+        """(eta - min x)/weight"""
+        return np.where(at_edge, self.edge, 0.0) - shift
+
+    def cost(self, tilt: Tilt) -> FloatArray:
+        """E f(t) of nature's answer."""
+        rest = tilt.rest * self.edge if self.edge < math.inf else 0.0
+        return tilt.mix(tilt.low.cost, tilt.high.cost) + rest
+
+    def measure(self, rows: Scaled, theta: FloatArray, at_edge: BoolArray, shift: FloatArray) -> Point:
+        """The moments at one shift."""
+        conjugate = self.conjugate
+        s = self.anchor(at_edge) - (rows.rise * theta + shift)
+        t = conjugate.slopes(s)
+        y, growth = s - conjugate.slope_at_one, t - 1.0
+        area = y * growth
+        excess = np.where(np.abs(y) <= conjugate.near, 0.5 * area, conjugate.values(s) - s)
+        return Point(
+            shift,
+            (rows.p * growth).sum(axis=0),
+            (rows.p * excess).sum(axis=0),
+            (rows.p * (area - excess)).sum(axis=0),
+            (rows.p * t * rows.rise).sum(axis=0),
+        )
+
+    def find_shift(self, rows: Scaled, theta: FloatArray, start: Start, tolerance: float) -> Tilt:
+        """E t = 1 at given weights, to dual values within `tolerance`."""
+        at_edge = self.edge < 2.0 * theta
+        pad = self.conjugate.doubt + 8.0 * EPS * (1.0 + abs(self.conjugate.slope_at_one) + theta)
+        low = np.where(at_edge, np.maximum(self.edge - theta - pad, 0.0), -theta - pad)
+        high = np.where(at_edge, self.edge, 0.0) + pad
+        guess = self.height(at_edge, start.height)  # the shift of a height, and the height of a shift
+        cold = np.where(at_edge, np.maximum(self.edge - rows.mean * theta, 0.01 * self.edge), -rows.mean * theta)
+        x = np.where((low < guess) & (guess < high), guess, np.clip(cold, low, high))
+        rate = np.where(start.slope > 0.0, start.slope, self.curvature)
+        search = _ShiftSearch(self, rows, theta, at_edge, low, high, rate)
+        return search.run(np.where(at_edge, np.maximum(x, self.least), x), tolerance)
+
+    def find_weight(self, rows: Scaled, radius: FloatArray, start: Start, tolerance: float) -> Ball:
+        """E f(t) = radius, to dual values within `tolerance`."""
+        theta = np.sqrt(2.0 * radius / (self.curvature * np.maximum(rows.variance, 1e-12)))
+        cold = -np.log(np.clip(theta, 1.0 / LARGEST_THETA, 1e3))
+        z = np.where(np.isfinite(start.log_weight), start.log_weight, cold)
+        rate = np.where(start.rate > 0.0, start.rate, 2.0)
+        return _WeightSearch(self, rows, radius, start, rate).run(z, tolerance)
+
+
+class _ShiftSearch:
+    """E t = 1 in many rows; rows that are done leave the arrays."""
+
+    def __init__(
+        self,
+        solver: ConjugateRows,
+        rows: Scaled,
+        theta: FloatArray,
+        at_edge: BoolArray,
+        low: FloatArray,
+        high: FloatArray,
+        rate: FloatArray,
+    ) -> None:
+        self._solver, self._rows = solver, rows
+        self._bracket = Bracketing(low, high, rate)
+        nothing = np.full_like(theta, np.nan)
+        self._tilt = Tilt(theta, at_edge, _untried(low, np.inf), _untried(high, -np.inf), nothing, rate)
+        self._at = np.arange(len(theta))
+
+    def run(self, x: FloatArray, tolerance: float) -> Tilt:
+        solver, bracket, found = self._solver, self._bracket, _copy(self._tilt)
+        for step in range(_SHIFT_STEPS):
+            tilt = self._tilt
+            point = solver.measure(self._rows, tilt.theta, tilt.at_edge, x)
+            above = point.miss > 0.0
+            low, high = choose(above, point, tilt.low), choose(above, tilt.high, point)
+            growth = np.log1p(np.clip(point.miss, EPS - 1.0, None))
+            bracket.narrow(x, growth)
+            width = bracket.high - bracket.low
+            least = np.minimum(low.miss, -high.miss)
+            # The dual is concave: its maximum is at most this much above the value at the better end.
+            done = (least * width <= tolerance * tilt.theta) | (least <= 4.0 * EPS)
+            done |= width <= 2.0 * EPS * np.maximum(np.abs(bracket.low), np.abs(bracket.high))
+            done |= tilt.at_edge & (bracket.high <= solver.least)
+            if tolerance >= FAST and step > 0:
+                done |= least * np.abs(growth / bracket.rate) <= 0.01 * tolerance * tilt.theta
+            self._tilt = tilt._replace(low=low, high=high, slope=bracket.rate)
+            if done.any() or step == _SHIFT_STEPS - 1:
+                put(found, self._at[done], take(self._tilt, np.flatnonzero(done)))
+                if done.all():
+                    break
+                left = np.flatnonzero(~done)
+                self._keep(left)
+                x, low, high = x[left], take(low, left), take(high, left)
+            # Where the tangents at both ends meet: a kink is found at once, otherwise it is about the middle.
+            rise = low.excess - high.excess - high.miss * (bracket.high - bracket.low)
+            cut = bracket.low + rise / (low.miss - high.miss)
+            x = bracket.propose(cut)
+            x = np.where(self._tilt.at_edge, np.maximum(x, solver.least), x)
+        else:
+            put(found, self._at, self._tilt)
+        return found._replace(share=_share(found.low.miss, -found.high.miss))
+
+    def _keep(self, left: npt.NDArray[np.int64]) -> None:
+        self._rows, self._tilt, self._at = take(self._rows, left), take(self._tilt, left), self._at[left]
+        self._bracket.keep(left)
+
+
+def _copy(tilt: Tilt) -> Tilt:
+    return take(tilt, np.arange(len(tilt.theta)))
+
+
+def _share(above: FloatArray, below: FloatArray) -> FloatArray:
+    """The share of what is too large by `above` with which it sums to 1 with what is too small by `below`."""
+    share = below / (above + below)
+    share = np.where(np.isinf(above), 0.0, np.where(np.isinf(below), 1.0, share))
+    return np.where(above <= 4.0 * EPS, 1.0, np.where(below <= 4.0 * EPS, 0.0, share))
+
+
+class _WeightSearch:
+    """E f(t) = radius in many rows; rows that are done leave the arrays."""
+
+    def __init__(
+        self, solver: ConjugateRows, rows: Scaled, radius: FloatArray, start: Start, rate: FloatArray
+    ) -> None:
+        self._solver, self._rows, self._radius, self._start = solver, rows, radius, start
+        self._all_radii = radius
+        limit = np.full_like(radius, math.log(LARGEST_THETA))
+        self._bracket = Bracketing(-limit, limit, rate, _LONGEST_STEP)
+        self._at = np.arange(len(radius))
+
+    def run(self, z: FloatArray, tolerance: float) -> Ball:
+        solver, bracket = self._solver, self._bracket
+        ball = found = None
+        for step in range(_WEIGHT_STEPS):
+            tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
+            cost, radius = solver.cost(tilt), self._radius
+            if ball is None or found is None:
+                none = np.full_like(radius, np.nan)
+                ball = Ball(tilt, tilt, np.full_like(radius, np.inf), np.full_like(radius, -np.inf), none, none)
+                found = take(ball, self._at)
+            above = cost > radius
+            ball = ball._replace(
+                low=choose(above, tilt, ball.low),
+                high=choose(above, ball.high, tilt),
+                cost_low=np.where(above, cost, ball.cost_low),
+                cost_high=np.where(above, ball.cost_high, cost),
+            )
+            g = np.clip(np.log(np.maximum(cost, 1e-300)) - np.log(radius), -700.0, 700.0)
+            bracket.narrow(z, g)
+            ball = ball._replace(rate=bracket.rate)
+            self._start = self._start._replace(slope=tilt.slope)
+            done = self._gap(ball) <= tolerance
+            done |= bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
+            if tolerance >= FAST and step > 0:
+                off = np.minimum(ball.cost_low - radius, radius - ball.cost_high)
+                done |= off * np.exp(z) * np.abs(g / bracket.rate) <= 0.01 * tolerance
+            if done.any():
+                put(found, self._at[done], take(ball, np.flatnonzero(done)))
+                if done.all():
+                    break
+                left = np.flatnonzero(~done)
+                self._keep(left)
+                ball, tilt, z = take(ball, left), take(tilt, left), z[left]
+            proposal = bracket.propose(self._cut(ball))
+            self._start = self._start._replace(height=self._predict_height(tilt, np.exp(z - proposal)))
+            z = proposal
+        else:
+            assert ball is not None and found is not None
+            put(found, self._at, ball)
+        return found._replace(share=_share(found.cost_low - self._all_radii, self._all_radii - found.cost_high))
+
+    def _gap(self, ball: Ball) -> FloatArray:
+        """A bound on what the better of both dual values misses."""
+        radius, mean = self._radius, self._rows.mean
+        light, heavy = 1.0 / ball.low.theta, 1.0 / ball.high.theta
+        above, below = ball.cost_low - radius, radius - ball.cost_high
+        closed = np.minimum(above, below) * (heavy - light)
+        # One side alone: the answer at the larger weight lies in the ball, the other one is drawn back to the model.
+        inside = np.minimum(heavy * below, ball.high.mean)
+        outside = (1.0 - radius / ball.cost_low) * (mean - ball.low.mean) - light * above
+        known_above, known_below = np.isfinite(above), np.isfinite(below)
+        gap = np.where(known_below, inside, np.inf)
+        gap = np.minimum(gap, np.where(known_above, np.maximum(outside, 0.0), np.inf))
+        return np.minimum(gap, np.where(known_above & known_below, closed, np.inf))
+
+    def _cut(self, ball: Ball) -> FloatArray:
+        """Where the tangents at both weights meet."""
+        return np.log((ball.high.mean - ball.low.mean) / (ball.cost_low - ball.cost_high))
+
+    def _predict_height(self, tilt: Tilt, ratio: FloatArray) -> FloatArray:
+        """The height at a theta that is `ratio` times as large: eta stays, or the distance from the edge."""
+        height = self._solver.height(tilt.at_edge, tilt.nearest.shift)
+        return np.where(tilt.at_edge, height, height * ratio)
+
+    def _keep(self, left: npt.NDArray[np.int64]) -> None:
+        self._rows, self._start = take(self._rows, left), take(self._start, left)
+        self._radius, self._at = self._radius[left], self._at[left]
+        self._bracket.keep(left)
