@@ -31,6 +31,8 @@ template <> struct LaneTraits<Lanes> {
 template <class T> using Mask = typename LaneTraits<T>::Mask;
 template <class T> using Bits = typename LaneTraits<T>::Bits;
 
+template <class T> constexpr int lane_count = sizeof(T) / sizeof(double);
+
 template <class T> inline T broadcast(double value);
 template <> inline double broadcast<double>(double value) { return value; }
 template <> inline Lanes broadcast<Lanes>(double value) { return Lanes{value, value, value, value}; }

@@ -19,6 +19,7 @@ void bind_kullback_leibler(nb::module_& m);
 void bind_burg(nb::module_& m);
 void bind_power(nb::module_& m);
 void bind_jensen_shannon(nb::module_& m);
+void bind_own(nb::module_& m);
 
 }  // namespace robustmdp
 
@@ -47,4 +48,5 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
     robustmdp::bind_burg(m);
     robustmdp::bind_power(m);
     robustmdp::bind_jensen_shannon(m);
+    robustmdp::bind_own(m);
 }

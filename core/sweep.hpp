@@ -179,9 +179,8 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
             bounds = set.bounds(rows, level, solved, terms);
         } else if (solved.room == Room::NONE) {
             bounds = {rows.mean_rise - terms * EPS * rows.spread, rows.mean_rise + terms * EPS * rows.spread};
-        } else {
-            // A ball of radius rho contains the vertex up to the rounding of D: that costs at most E(x - min x)/rho of it.
-            bounds = {T{}, set.vertex_rounding() * EPS * terms * rows.spread};
+        } else if constexpr (std::is_same_v<T, double>) {
+            bounds = within_trivial_bounds(rows, terms, 0.0, set.vertex_slack(rows, level, terms));
         }
         for (int l = 0; l < count; ++l) {
             const double reward = model.fixed_reward(pairs[l]), base = reward + lane(rows.lowest, l);

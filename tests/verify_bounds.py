@@ -146,6 +146,11 @@ def compare(solution: rm.Solution, truth: exact_mdp.Values, tol: float, scale: f
     if not np.isfinite([*lower, *upper, *solution.value.tolist()]).all():
         return 0.0, math.inf, [*failures, f"bounds must be finite: got {lower}, {upper}, status {solution.status.code}"]
     width = max(b - a for a, b in zip(lower, upper, strict=True)) / 2
+    failures += [
+        f"state {s}: the bounds must be in order: got [{a!r}, {b!r}]"
+        for s, (a, b) in enumerate(zip(lower, upper, strict=True))
+        if a > b
+    ]
     if solution.converged and not width <= tol * max(1.0, float(np.abs(solution.value).max())) * (1 + 1e-9):
         failures.append(f"converged bounds must be within tol = {tol:g}: got {width:g}")
     own = max(b - a for a, b in zip(truth.lower, truth.upper, strict=True))

@@ -43,7 +43,10 @@ template <class D> struct Constrained {
 
     static Room room(double level) { return level == 0.0 ? Room::NONE : level == INFINITE ? Room::ALL : Room::SOME; }
 
-    double vertex_rounding() const { return divergence.rounding; }
+    // The ball contains the vertex up to the rounding of its D, which costs at most E(x - min x)/rho of it.
+    double vertex_slack(const Rows<double>& row, double level, double terms) const {
+        return level == INFINITE ? 0.0 : (terms + divergence.rounding) * EPS * row.spread;
+    }
     static constexpr bool PRICED = false;
     double f(double t) const { return divergence.f(t); }
 
@@ -95,12 +98,19 @@ template <class D> struct Constrained {
         const T value = rows.mean_rise - weight * (at.excess + radius);
         const T slack = penalized.dual_slack(rows, weight, solved, at, terms) + 4.0 * EPS * weight * radius;
         // The derivative in w at fixed eta is D - rho. The best weight is at most E(x - min x)/rho, beyond which the
-        // dual is below min x.
-        T error = (terms + divergence.rounding) * EPS * (at.divergence_terms + radius);
+        // dual is below min x; the best eta lies between min x and max x. Where eta was stopped by the largest y that
+        // numbers allow, the distance of eta from that line takes its place.
+        const T zero = broadcast<T>(0.0);
+        const T eta = weight * penalized.anchor(solved.base) - solved.distance;
+        const T top = penalized.largest_y(rows, weight, solved);
+        const Mask<T> stopped = (at.miss < broadcast<T>(-1e-9)) & (top < broadcast<T>(INFINITE));
+        T slope = at.divergence - radius, error = (terms + divergence.rounding) * EPS * (at.divergence_terms + radius);
         if (!penalized.runs_near(rows, weight)) error += 4.0 * EPS * (divergence.offset + at.divergence_terms + 1.0);
-        const T up = (at.divergence - radius + error) * larger(rows.mean_rise / radius - weight, broadcast<T>(0.0));
-        const T down = (radius - at.divergence + error) * weight;
-        const T gap = penalized.eta_gap(rows, weight, solved, at, terms) + larger(larger(up, down), broadcast<T>(0.0));
+        slope = select(stopped, slope - top * at.miss, slope);
+        error = select(stopped, error + top * penalized.miss_error(at, terms), error);
+        const T highest = select(stopped, weight * top, rows.spread);
+        const T up = (slope + error) * larger(rows.mean_rise / radius - weight, zero), down = (error - slope) * weight;
+        const T gap = penalized.eta_gap(weight, eta, highest, at, terms) + larger_or_nan(up, larger_or_nan(down, zero));
         return within_trivial_bounds(rows, terms, value - slack, value + slack + gap);
     }
 
@@ -110,12 +120,6 @@ template <class D> struct Constrained {
     }
 
     double multiplier(const Solved<double>& solved) const { return penalized.multiplier(solved); }
-
-    // D of the vertex that keeps only the minimisers: m f(1/m) + (1-m) f(0).
-    double largest_divergence(double mass) const {
-        const double rest = mass < 1.0 ? (1.0 - mass) * divergence.f(0.0) : 0.0;
-        return mass * divergence.f(1.0 / mass) + rest;
-    }
 
   private:
     template <class T> static T variance(const Rows<T>& rows) {
@@ -146,7 +150,10 @@ template <class D> struct Constrained {
             const T gain = 0.5 * (by_distance * further + by_weight * heavier);
             const T relative = larger(magnitude(at.miss), magnitude(heavier) * theta);
             value = select(done, value, rows.mean_rise - weight * (at.excess + radius));
-            const Mask<T> sane = (gain >= zero) & (relative < broadcast<T>(0.1)) & (determinant > zero);
+            Mask<T> sane = (gain >= zero) & (relative < broadcast<T>(0.1)) & (determinant > zero);
+            // Outside of this f*' is not a number.
+            const T shift = distance * theta;
+            sane &= select(base == one, shift, shift - broadcast<T>(divergence.top + divergence.floor)) >= broadcast<T>(-divergence.top);
             if (accuracy == Accuracy::EXACT) {
                 done |= sane & (gain <= 1e-17 * rows.spread) & (relative <= broadcast<T>(1e-12));
             } else {
@@ -171,7 +178,7 @@ template <class D> struct Constrained {
     // One row from anywhere: Newton on sqrt D(theta) = sqrt rho, theta = 1/w, inside a bracket; D rises with theta and
     // its square root is linear where theta is small.
     Solved<double> find_weight(const Rows<double>& row, double radius) const {
-        if (row.spread < 1e-290 || radius >= largest_divergence(lowest_mass(row))) return with_all_room();
+        if (row.spread < 1e-290 || radius >= penalized.largest_divergence(lowest_mass(row))) return with_all_room();
         const double relative = variance(row) / row.spread / row.spread;
         double theta = root(2.0 * radius / larger(smaller(relative, 0.25), 1e-12));
         theta = smaller(theta, 1e3) / row.spread;
@@ -185,7 +192,11 @@ template <class D> struct Constrained {
             const auto at = near ? ball_moments(divergence.near, row, theta, inner.base, shift)
                                  : ball_moments(divergence, row, theta, inner.base, shift);
             double cost = at.divergence;
-            if (magnitude(at.miss) > SMALL_MISS) cost = penalized.mix_at(row, 1.0 / theta, inner).divergence;
+            if (magnitude(at.miss) > SMALL_MISS) {
+                const Mixture<double> mixed = penalized.mix_at(row, 1.0 / theta, inner);
+                cost = mixed.divergence;
+                if (mixed.rest > 0.0) cost += mixed.rest * penalized.largest_y(row, 1.0 / theta, inner);
+            }
             cost = larger(cost, 0.0);
             const double miss = cost - radius;
             if (magnitude(miss) < least_miss) {

@@ -100,13 +100,12 @@ template <class T> struct Mixture {
     T excess;                 // E(f* - y), the smaller one: that of the better dual value
     T divergence;             // E f(f*'), mixed
     T divergence_terms;       // E |y f*'| + |f*|, the size of the terms in it
-    T rest;                   // mass that only the edge of the domain can give, to the minimisers, at f'(inf) a unit
+    T rest;                   // mass for the minimisers that no f*' in the range of numbers can give
 };
 
-constexpr double LEAST_SHIFT = 1e-290;  // nearer to the edge, f*' is not a number
 
 template <class F, class T>
-inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor, T shift) {
+inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor, T shift, double floor, double top) {
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
     const T step = 8.0 * EPS * magnitude(shift);
     const T shifts[2] = {shift - step, shift + step};
@@ -125,15 +124,16 @@ inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor
     }
     const T share = smaller(larger(-miss[1] / (miss[0] - miss[1]), zero), one);
     const T other = one - share, left = share * miss[0] + other * miss[1];
-    const Mask<T> at_edge = (base == zero) & (shift <= broadcast<T>(10.0 * LEAST_SHIFT));
-    const T rest = select(at_edge, larger(-left, zero), zero);
+    const Mask<T> at_edge = (base == zero) & (shift <= broadcast<T>(4.0 * floor));
+    const Mask<T> at_top = (base == one) & (shift <= broadcast<T>(-0.99 * top));
+    const T rest = select(at_edge | at_top, larger(-left, zero), zero);
     return {shifts[0],
             shifts[1],
             share,
-            left + rest,
+            left,
             larger(magnitude(miss[0]), magnitude(miss[1])),
             smaller(excess[0], excess[1]),
-            share * divergence[0] + other * divergence[1] + select(at_edge, anchor * rest, zero),
+            share * divergence[0] + other * divergence[1],
             terms,
             rest};
 }

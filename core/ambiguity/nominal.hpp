@@ -10,7 +10,7 @@ struct Nominal {
 
     static Room room(double) { return Room::NONE; }
     static constexpr bool PRICED = false;
-    double vertex_rounding() const { return 0.0; }
+    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double f(double) const { return 0.0; }
     double multiplier(const Solved<double>& solved) const { return solved.value; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }

@@ -5,6 +5,7 @@
 
 namespace robustmdp {
 
+constexpr double LARGEST_SIZE = 1e280;  // of spread/w: beyond, the price is nothing beside rounding
 constexpr double SMALL_MISS = 1e-12;  // a mean of f*' further from 1 than this is a jump, not rounding
 
 template <class D> struct Penalized {
@@ -14,8 +15,17 @@ template <class D> struct Penalized {
 
     static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
 
-    // Relative error of the divergence of the vertex, in units of EPS; a price of 0 has none.
-    double vertex_rounding() const { return 0.0; }
+    // What the vertex that keeps only the minimisers costs nature: a price of 0, or one that is lost in rounding.
+    double vertex_slack(const Rows<double>& row, double level, double) const {
+        return level == 0.0 ? 0.0 : level * largest_divergence(lowest_mass(row));
+    }
+
+    // D of that vertex: m f(1/m) + (1-m) f(0).
+    double largest_divergence(double mass) const {
+        const double rest = mass < 1.0 ? (1.0 - mass) * divergence.f(0.0) : 0.0;
+        return mass * divergence.f(1.0 / mass) + rest;
+    }
+
     static constexpr bool PRICED = true;
 
     // Close to the model every divergence is a power series.
@@ -53,6 +63,7 @@ template <class D> struct Penalized {
 
     Solved<double> solve_alone(const Rows<double>& row, double weight, Accuracy accuracy) const {
         const double unknown = NOT_A_NUMBER;
+        if (row.spread > LARGEST_SIZE * weight) return with_all_room();
         return solve(row, weight, &unknown, accuracy, 300);
     }
 
@@ -62,27 +73,35 @@ template <class D> struct Penalized {
         const Mixture<T> at = mix_at(rows, weight, solved);
         const T value = rows.mean_rise - weight * at.excess;
         const T slack = dual_slack(rows, weight, solved, at, terms);
-        return within_trivial_bounds(rows, terms, value - slack, value + slack + eta_gap(rows, weight, solved, at, terms));
+        const T eta = weight * anchor(solved.base) - solved.distance;
+        const T highest = smaller(weight * largest_y(rows, weight, solved), rows.spread);
+        return within_trivial_bounds(rows, terms, value - slack,
+                                     value + slack + eta_gap(weight, eta, highest, at, terms));
     }
 
     template <class T> Mixture<T> mix_at(const Rows<T>& rows, T weight, const Solved<T>& solved) const {
         const T theta = 1.0 / weight, shift = solved.distance * theta, top = anchor(solved.base);
-        return runs_near(rows, weight) ? mix(divergence.near, rows, theta, solved.base, top, shift)
-                                       : mix(divergence, rows, theta, solved.base, top, shift);
+        return runs_near(rows, weight) ? mix(divergence.near, rows, theta, solved.base, top, shift, divergence.floor, divergence.top)
+                                       : mix(divergence, rows, theta, solved.base, top, shift, divergence.floor, divergence.top);
     }
 
-    // What a better eta can still add to the dual: it is concave, and its maximum lies between min x and max x.
-    template <class T>
-    T eta_gap(const Rows<T>& rows, T weight, const Solved<T>& solved, const Mixture<T>& at, T terms) const {
-        const T zero = broadcast<T>(0.0);
-        const T eta = weight * anchor(solved.base) - solved.distance;
-        const T rounding = (terms + divergence.rounding) * EPS * (2.0 + at.largest_miss);
-        const T apart = weight * (at.low_shift - at.high_shift);
-        T room = larger(rows.spread - eta, zero);
-        if (divergence.edge < INFINITE)  // nor does eta go beyond the edge of the domain
-            room = select(solved.base == zero, smaller(solved.distance, room), room);
-        const T down = (at.miss + rounding) * larger(eta, zero), up = (rounding - at.miss) * room;
-        return larger(larger(down, up), zero) + apart * at.largest_miss;
+    // The largest y that the best eta can have: the edge of the domain, or f'(1/m) for minimisers of mass m.
+    template <class T> T largest_y(const Rows<T>& rows, T weight, const Solved<T>& solved) const {
+        if (divergence.edge < INFINITE) return broadcast<T>(divergence.edge);
+        const bool within = all(-solved.distance < 0.9 * divergence.top * weight);
+        return within ? broadcast<T>(INFINITE) : for_minimisers(rows, [&](double m) { return divergence.largest_y(m); });
+    }
+
+    // A bound on the rounding error of E f*' - 1.
+    template <class T> T miss_error(const Mixture<T>& at, T terms) const {
+        return (terms + divergence.rounding) * EPS * (2.0 + at.largest_miss);
+    }
+
+    // What a better eta - min x in [0, highest] can still add to the dual, which is concave.
+    template <class T> T eta_gap(T weight, T eta, T highest, const Mixture<T>& at, T terms) const {
+        const T zero = broadcast<T>(0.0), error = miss_error(at, terms);
+        const T down = (at.miss + error) * larger(eta, zero), up = (error - at.miss) * larger(highest - eta, zero);
+        return larger_or_nan(down, larger_or_nan(up, zero)) + weight * (at.low_shift - at.high_shift) * at.largest_miss;
     }
 
     // A bound on the rounding error of E(x - min x) - w E(f* - y).
@@ -110,12 +129,11 @@ template <class D> struct Penalized {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
         const T theta = 1.0 / weight;
         const T size = rows.spread * theta;
-        T base = one, low = -size, high = zero;
+        T base = one, low = larger(-size, broadcast<T>(-divergence.top)), high = zero;
         T shift = start * theta;
         if (divergence.edge < INFINITE) {
             base = select(divergence.edge < 2.0 * size, zero, one);
-            low = larger(low, broadcast<T>(-divergence.edge));
-            low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(LEAST_SHIFT)));
+            low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(divergence.floor)));
             high = select(base == one, zero, broadcast<T>(divergence.edge));
         }
         const Mask<T> known = (low <= shift) & (shift <= high);
@@ -123,7 +141,8 @@ template <class D> struct Penalized {
             T cold = larger(-rows.mean_rise * theta, low);
             if (divergence.edge < INFINITE) {
                 // f*' is convex there, so that E f*' >= f*'(E y); and the minimisers alone have a mass of at most 1.
-                const T tight = larger(larger(divergence.edge - rows.mean_rise * theta, low), least_distances(rows));
+                const T least = for_minimisers(rows, [&](double m) { return divergence.least_distance(m); });
+                const T tight = larger(larger(divergence.edge - rows.mean_rise * theta, low), least);
                 cold = select(base == one, cold, tight);
                 low = select(base == one, low, select(known, low, tight));
             }
@@ -131,14 +150,15 @@ template <class D> struct Penalized {
         }
         const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));
-        return {larger(value, zero), root.shift * weight, weight, base, root.converged, Room::SOME};
+        return {larger(value, zero), root.shift * weight, weight, base, root.converged & (size <= broadcast<T>(LARGEST_SIZE)),
+                Room::SOME};
     }
 
-    double least_distances(const Rows<double>& row) const { return divergence.least_distance(lowest_mass(row)); }
-    Lanes least_distances(const Rows<Lanes>& rows) const {
-        const Lanes mass = lowest_mass(rows);
-        Lanes out{};
-        for (int l = 0; l < WIDTH; ++l) out[l] = divergence.least_distance(mass[l]);
+    // f(m) for the mass m of the minimisers of each row.
+    template <class T, class Function> static T for_minimisers(const Rows<T>& rows, Function f) {
+        const T mass = lowest_mass(rows);
+        T out{};
+        for (int l = 0; l < lane_count<T>; ++l) set_lane(out, l, f(lane(mass, l)));
         return out;
     }
 
@@ -155,7 +175,7 @@ template <class D> struct Penalized {
         }
         const Mask<T> jumps = magnitude(miss) > broadcast<T>(SMALL_MISS);
         if (any(jumps)) {
-            const Mixture<T> at = mix(f, rows, theta, solved.base, top, shift);
+            const Mixture<T> at = mix(f, rows, theta, solved.base, top, shift, divergence.floor, divergence.top);
             T total = broadcast<T>(0.0);
             for (int64_t j = 0; j < rows.length; ++j) {
                 const T p = rows.mass(j), size = rows.rise(j) * theta;
@@ -166,10 +186,10 @@ template <class D> struct Penalized {
                 total += mixed;
             }
             if (any(at.rest > broadcast<T>(0.0))) {
-                const T given = select(jumps, at.rest / lowest_mass(rows), broadcast<T>(0.0));
+                const T given = select(jumps, at.rest, broadcast<T>(0.0)), mass = lowest_mass(rows);
                 for (int64_t j = 0; j < rows.length; ++j) {
                     const T kept = load<T>(out + j * stride), p = rows.mass(j);
-                    store(out + j * stride, select(rows.outcome(j) == rows.lowest, kept + given * p, kept));
+                    store(out + j * stride, select(rows.outcome(j) == rows.lowest, kept + given * (p / mass), kept));
                 }
                 total += at.rest;
             }

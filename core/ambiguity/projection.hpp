@@ -16,7 +16,7 @@ template <class D> double project(const Constrained<D>& set, const Rows<double>&
     const double u = target - row.lowest;
     if (u >= row.mean_rise) return 0.0;
     if (u < 0.0) return INFINITE;
-    if (u == 0.0) return set.largest_divergence(lowest_mass(row));
+    if (u == 0.0) return set.penalized.largest_divergence(lowest_mass(row));
     std::vector<double> worst(row.length);
     double low = 0.0, high = INFINITE, theta = 1.0 / row.spread, best = 0.0;
     for (int step = 0; step < 300; ++step) {

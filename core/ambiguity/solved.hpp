@@ -38,11 +38,14 @@ inline Solved<double> pick_lane(const Solved<Lanes>& solved, int l) {
 }
 inline Solved<double> pick_lane(const Solved<double>& solved, int) { return solved; }
 
-// The bounds that hold whatever the multipliers are: the minimum and the mean.
+// At least the bounds that hold whatever the multipliers are: the minimum and the mean. NaN gives way to them, too.
 template <class T> inline Bounds<T> within_trivial_bounds(const Rows<T>& rows, T terms, T lower, T upper) {
     const T zero = broadcast<T>(0.0);
     const T highest = rows.mean_rise + terms * EPS * rows.spread;
     return {select(lower > zero, lower, zero), select(upper < highest, upper, highest)};
 }
+
+// NaN if either is, so that no bound is made of it.
+template <class T> inline T larger_or_nan(T a, T b) { return select(a > b, a, b) + (a - a); }
 
 }  // namespace robustmdp

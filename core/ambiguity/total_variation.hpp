@@ -39,7 +39,7 @@ struct PenalizedTotalVariation {
 
     static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
     static constexpr bool PRICED = true;
-    double vertex_rounding() const { return 0.0; }
+    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
@@ -72,7 +72,7 @@ struct ConstrainedTotalVariation {
 
     static Room room(double level) { return level == 0.0 ? Room::NONE : level == INFINITE ? Room::ALL : Room::SOME; }
     static constexpr bool PRICED = false;
-    double vertex_rounding() const { return 1.0; }
+    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
@@ -133,7 +133,6 @@ struct ConstrainedTotalVariation {
         return move_mass(rows, solved.weight, smaller(larger(share, zero), one), out, stride);
     }
 
-    double largest_divergence(double mass) const { return 1.0 - mass; }
 
   private:
     template <class T> struct Place {

@@ -41,10 +41,19 @@ inline Series power_series(double k) {
     return series;
 }
 
+constexpr double LOG_LARGEST = 700.0;  // of f*': products with y remain numbers
+
+// f'(t) at the largest t
+inline double largest_argument(double k) {
+    return (k - 1.0) * LOG_LARGEST < LARGEST_EXPONENT ? power_growth(k - 1.0, LOG_LARGEST) : exponential(LOG_LARGEST);
+}
+
 // What all members share. `bend` bounds the third derivative of f* by the square of the second, where it can be.
 struct PowerFamily {
     double k;
     double edge;   // f'(inf)
+    double top;    // y up to which f*' is a number, where there is no edge
+    double floor;  // distance from the edge down to which it is one
     double reach;  // |y| up to which the series serves
     double bend;
     double rounding;          // relative error of f*' and f, in units of EPS
@@ -54,6 +63,8 @@ struct PowerFamily {
     explicit PowerFamily(double k)
         : k(k),
           edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE),
+          top(k < 1.0 ? edge : largest_argument(k)),
+          floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
           reach(SERIES_REACH / (1.0 + magnitude(k))),
           bend(k <= 1.5 ? 1.0 + magnitude(2.0 - k) : INFINITE),
           rounding(16.0),
@@ -63,7 +74,10 @@ struct PowerFamily {
 
     double conjugate_at_edge() const { return k < 0.0 ? -1.0 / k : INFINITE; }
 
-    // E f*' <= 1 needs u >= this at outcomes of this mass.
+    // f'(1/m): E f*' <= 1 needs a y of at most this at outcomes of mass m.
+    double largest_y(double mass) const { return power_growth(k - 1.0, -logarithm(mass)); }
+
+    // The same as a distance from the edge: E f*' <= 1 needs u >= this at outcomes of this mass.
     double least_distance(double mass) const { return exponential((1.0 - k) * logarithm(mass)) / (1.0 - k); }
 };
 

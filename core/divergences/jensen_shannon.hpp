@@ -7,6 +7,8 @@ namespace robustmdp {
 
 struct JensenShannon {
     double edge = LOG2;
+    double top = LOG2;
+    double floor = LEAST_SHIFT;
     double reach = 0.02;
     double bend = 3.0;
     double rounding = 16.0;
@@ -53,6 +55,7 @@ struct JensenShannon {
         return t * logarithm(t) - (t + 1.0) * logarithm(0.5 * (t + 1.0));
     }
 
+    double largest_y(double mass) const { return logarithm(2.0 / (1.0 + mass)); }
     double conjugate_at_edge() const { return INFINITE; }
 
     double least_distance(double mass) const { return logarithm_of_sum(1.0, mass); }

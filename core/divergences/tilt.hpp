@@ -36,6 +36,8 @@ struct Series {
     }
 };
 
+constexpr double LEAST_SHIFT = 1e-290;  // nearer to the edge of its domain, f*' is not a number
+
 constexpr double SERIES_REACH = 0.03;  // (reach)^TERMS is below rounding
 
 // f(1 + d) from f'' = sum of c[j] d^j.

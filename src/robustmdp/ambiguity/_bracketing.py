@@ -15,13 +15,13 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 def choose(mask: BoolArray, yes: Arrays, no: Arrays) -> Arrays:
     """np.where for named tuples of arrays."""
-    fields = (choose(mask, a, b) if isinstance(a, tuple) else np.where(mask, a, b) for a, b in zip(yes, no, strict=True))
-    return type(yes)(*fields)
+    pairs = zip(yes, no, strict=True)
+    return type(yes)(*(choose(mask, a, b) if isinstance(a, tuple) else np.where(mask, a, b) for a, b in pairs))
 
 
 def take(arrays: Arrays, at: npt.NDArray[np.int64]) -> Arrays:
     """Some entries of named tuples of arrays, along the last axis."""
-    return type(arrays)(*(take(a, at) if isinstance(a, tuple) else a[..., at] for a in arrays))
+    return type(arrays)(*(take(a, at) if isinstance(a, tuple) else np.take(a, at, axis=-1) for a in arrays))
 
 
 def put(arrays: Arrays, at: npt.NDArray[np.int64], values: Arrays) -> None:
@@ -46,29 +46,31 @@ class Bracketing:
         self.rate = rate.copy()  # -dg/dx, where only one side is known
         self._at_low, self._at_high = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
         self._x, self._g = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
-        self._width = high - low
+        self._least = np.full(low.shape, np.inf)  # |g|
+        self._widths, self._leasts = [high - low] * 2, [self._least] * 2  # of the last two steps
         self._longest = longest
         self._steps = 0
 
     @property
     def is_closed(self) -> BoolArray:
         """Whether both sides are known."""
-        return np.isfinite(self._at_low) & np.isfinite(self._at_high)
+        return np.asarray(np.isfinite(self._at_low) & np.isfinite(self._at_high))
 
-    def narrow(self, x: FloatArray, g: FloatArray) -> None:
-        """Use the values g at x."""
+    def narrow(self, x: FloatArray, g: FloatArray, h: FloatArray) -> None:
+        """Use the values g at x; h, of the same sign, is what is interpolated between two sides."""
         left = g > 0.0
         closed = self.is_closed
         # The end that stays has its value reduced, so that the next point falls on the other side.
         for stays, same in ((self._at_high, left & (self._g > 0.0)), (self._at_low, ~left & (self._g <= 0.0))):
-            kept = 1.0 - g / np.where(left, self._at_low, self._at_high)
+            kept = 1.0 - h / np.where(left, self._at_low, self._at_high)
             np.multiply(stays, np.where(kept > 0.0, kept, 0.5), out=stays, where=same & closed)
         # f*' of extreme arguments is clipped, so that the secant's slope may vanish.
         rate = (g - self._g) / (self._x - x)
         self.rate = np.where(np.isfinite(rate) & (rate > 0.0), rate, self.rate)
-        self.low, self._at_low = np.where(left, x, self.low), np.where(left, g, self._at_low)
-        self.high, self._at_high = np.where(left, self.high, x), np.where(left, self._at_high, g)
+        self.low, self._at_low = np.where(left, x, self.low), np.where(left, h, self._at_low)
+        self.high, self._at_high = np.where(left, self.high, x), np.where(left, self._at_high, h)
         self._x, self._g = x, g
+        self._least = np.minimum(self._least, np.abs(g))
         self._steps += 1
 
     def propose(self, cut: FloatArray) -> FloatArray:
@@ -76,14 +78,14 @@ class Bracketing:
         low, high = self.low, self.high
         width = high - low
         falsi = low + width * (self._at_low / (self._at_low - self._at_high))
-        # One side known: a secant step, from the second on a little too far, to find the other side.
-        beyond = 1.0 if self._steps == 1 else 1.5
+        # One side known: a secant step, from the second on too far, and ever more so, to find the other side.
+        beyond = 1.0 if self._steps == 1 else 1.5 * 2.0 ** (self._steps - 2)
         secant = self._x + np.clip(beyond * self._g / self.rate, -self._longest, self._longest)
         proposal = np.where(self.is_closed, falsi, secant)
-        if self._steps % 3 == 0:
-            stalled = width > 0.125 * self._width
-            proposal = np.where(stalled & self.is_closed, cut if self._steps % 2 else np.nan, proposal)
-            self._width = width
+        # Two steps have neither halved the bracket nor come ten times closer.
+        stalled = self.is_closed & (width > 0.5 * self._widths[0]) & (self._least > 0.1 * self._leasts[0])
+        proposal = np.where(stalled, np.nan if self._steps % 2 else cut, proposal)
+        self._widths, self._leasts = [self._widths[1], width], [self._leasts[1], self._least]
         inside = (low < proposal) & (proposal < high)
         wide = (low > 0.0) & (high > 16.0 * low)
         middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(np.abs(high)), low + 0.5 * width)
@@ -94,3 +96,5 @@ class Bracketing:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 setattr(self, name, value[at])
+            elif isinstance(value, list):
+                setattr(self, name, [one[at] for one in value])

@@ -3,9 +3,9 @@
 Outcomes are measured from the row's minimum in units of its spread: rises in [0, 1], weights in units of the spread,
 theta = 1/weight. With s = anchor - (theta * rise + shift) and t = f*'(s), the dual of the penalty is
     E rise - weight * E(f*(s) - s),
-concave in the shift with the derivative weight * E(t - 1). The anchor is f'(1), or f'(inf) where the row's minimum comes
-close to it. Where f* has a kink, E t jumps over 1 between two neighbouring shifts, and nature's answer is the mixture of
-both sides that sums to 1. Likewise E f(t) may jump over the radius between two neighbouring weights.
+concave in the shift with the derivative weight * E(t - 1). The anchor is f'(1), or f'(inf) where the row's minimum
+comes close to it. Where f* has a kink, E t jumps over 1 between two neighbouring shifts, and nature's answer is the
+mixture of both sides that sums to 1. Likewise E f(t) may jump over the radius between two neighbouring weights.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.divergences._functions import Conjugate
 
 FAST = 1e-12  # of the spread: what a sweep's values may miss
-EXACT = 1e-17  # the same for bounds and distributions
+EXACT = 4e-15  # the same for bounds and distributions
 _SHIFT_STEPS, _WEIGHT_STEPS = 200, 120
 _LONGEST_STEP = math.log(1e4)  # of a weight
 LARGEST_THETA = 1e200
+
+
+def blend(share: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """share * low + (1 - share) * high, where what has no share need not be a number."""
+    return np.where(share == 0.0, high, np.where(share == 1.0, low, share * low + (1.0 - share) * high))
 
 
 class Scaled(NamedTuple):
@@ -42,7 +47,7 @@ class Scaled(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What one shift gives, (count,) each; `miss` is infinite where the shift was not tried."""
+    """What one shift gives, (count,) each; `miss` and `excess` are infinite where the shift was not tried."""
 
     shift: FloatArray
     miss: FloatArray  # E t - 1
@@ -53,7 +58,7 @@ class Point(NamedTuple):
 
 def _untried(shift: FloatArray, miss: float) -> Point:
     zero = np.zeros_like(shift)
-    return Point(shift, np.full_like(shift, miss), zero, zero, zero)
+    return Point(shift, np.full_like(shift, miss), np.full_like(shift, np.inf), zero, zero)
 
 
 class Tilt(NamedTuple):
@@ -67,24 +72,19 @@ class Tilt(NamedTuple):
     slope: FloatArray  # -d(log E t)/d(shift)
 
     @property
-    def nearest(self) -> Point:
-        """The side whose sum is closer to 1."""
-        return choose(self.low.miss <= -self.high.miss, self.low, self.high)
+    def best(self) -> Point:
+        """The side with the higher dual value."""
+        return choose(self.low.excess < self.high.excess, self.low, self.high)
 
     @property
     def mean(self) -> FloatArray:
         """E t rise of nature's answer."""
-        return self.mix(self.low.mean, self.high.mean)
+        return blend(self.share, self.low.mean, self.high.mean)
 
     @property
     def rest(self) -> FloatArray:
         """Mass that f*' leaves over at the edge of its domain: it goes to the minimisers, at a price of f'(inf)."""
         return np.where((self.share == 0.0) & self.at_edge, -self.high.miss, 0.0)
-
-    def mix(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The mixture of what both sides give."""
-        mixed = self.share * low + (1.0 - self.share) * high
-        return np.where(self.share == 0.0, high, np.where(self.share == 1.0, low, mixed))
 
 
 class Start(NamedTuple):
@@ -106,9 +106,10 @@ class Ball(NamedTuple):
     share: FloatArray
     rate: FloatArray
 
-    def nearest(self, radius: FloatArray) -> Tilt:
-        """The side whose cost is closer to the radius."""
-        return choose(self.cost_low - radius <= radius - self.cost_high, self.low, self.high)
+    def best(self, radius: FloatArray) -> Tilt:
+        """The side with the higher dual value."""
+        low, high = ((tilt.best.excess + radius) / tilt.theta for tilt in (self.low, self.high))
+        return choose(np.isinf(self.cost_high) | ((low < high) & np.isfinite(self.cost_low)), self.low, self.high)
 
 
 class ConjugateRows:
@@ -120,7 +121,11 @@ class ConjugateRows:
         # A user's f*' is never asked at the edge itself, where it may divide by zero.
         top = conjugate.slope_at_infinity
         self.least = 1e-15 * max(1.0, abs(top), abs(conjugate.slope_at_one)) if top < math.inf else 0.0
+        self._compiled = conjugate.core
         self.curvature = conjugate.curvature or 1.0
+        self.noise = 2.0 * EPS * (1.0 + abs(conjugate.slope_at_one))  # of an excess
+        # Whether f*' may leave mass over at the edge: then that is looked at first.
+        self.is_bounded = top < math.inf and float(conjugate.slopes(np.array([top - self.least]))[0]) < 1e6
 
     def anchor(self, at_edge: BoolArray) -> FloatArray:
         """What the argument of f* is measured from."""
@@ -133,10 +138,14 @@ class ConjugateRows:
     def cost(self, tilt: Tilt) -> FloatArray:
         """E f(t) of nature's answer."""
         rest = tilt.rest * self.edge if self.edge < math.inf else 0.0
-        return tilt.mix(tilt.low.cost, tilt.high.cost) + rest
+        return blend(tilt.share, tilt.low.cost, tilt.high.cost) + rest
 
     def measure(self, rows: Scaled, theta: FloatArray, at_edge: BoolArray, shift: FloatArray) -> Point:
         """The moments at one shift."""
+        if self._compiled is not None:
+            miss, excess, cost, mean = (np.empty_like(theta) for _ in range(4))
+            self._compiled.moments(rows.p, rows.rise, theta, at_edge, shift, miss, excess, cost, mean)
+            return Point(shift, miss, excess, cost, mean)
         conjugate = self.conjugate
         s = self.anchor(at_edge) - (rows.rise * theta + shift)
         t = conjugate.slopes(s)
@@ -158,7 +167,8 @@ class ConjugateRows:
         low = np.where(at_edge, np.maximum(self.edge - theta - pad, 0.0), -theta - pad)
         high = np.where(at_edge, self.edge, 0.0) + pad
         guess = self.height(at_edge, start.height)  # the shift of a height, and the height of a shift
-        cold = np.where(at_edge, np.maximum(self.edge - rows.mean * theta, 0.01 * self.edge), -rows.mean * theta)
+        near_edge = self.least if self.is_bounded else np.maximum(self.edge - rows.mean * theta, 0.01 * self.edge)
+        cold = np.where(at_edge, near_edge, -rows.mean * theta)
         x = np.where((low < guess) & (guess < high), guess, np.clip(cold, low, high))
         rate = np.where(start.slope > 0.0, start.slope, self.curvature)
         search = _ShiftSearch(self, rows, theta, at_edge, low, high, rate)
@@ -194,60 +204,73 @@ class _ShiftSearch:
 
     def run(self, x: FloatArray, tolerance: float) -> Tilt:
         solver, bracket, found = self._solver, self._bracket, _copy(self._tilt)
+        resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one)  # of the arguments of f*
         for step in range(_SHIFT_STEPS):
             tilt = self._tilt
             point = solver.measure(self._rows, tilt.theta, tilt.at_edge, x)
             above = point.miss > 0.0
             low, high = choose(above, point, tilt.low), choose(above, tilt.high, point)
             growth = np.log1p(np.clip(point.miss, EPS - 1.0, None))
-            bracket.narrow(x, growth)
+            bracket.narrow(x, growth, growth)
             width = bracket.high - bracket.low
             least = np.minimum(low.miss, -high.miss)
-            # The dual is concave: its maximum is at most this much above the value at the better end.
-            done = (least * width <= tolerance * tilt.theta) | (least <= 4.0 * EPS)
-            done |= width <= 2.0 * EPS * np.maximum(np.abs(bracket.low), np.abs(bracket.high))
+            noise = solver.noise + 4.0 * EPS * (low.excess + high.excess)
+            gap, cut = _meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
+            done = (gap <= tolerance * tilt.theta) | (least <= 4.0 * EPS)
+            done |= width <= 2.0 * EPS * np.maximum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
             done |= tilt.at_edge & (bracket.high <= solver.least)
             if tolerance >= FAST and step > 0:
                 done |= least * np.abs(growth / bracket.rate) <= 0.01 * tolerance * tilt.theta
             self._tilt = tilt._replace(low=low, high=high, slope=bracket.rate)
-            if done.any() or step == _SHIFT_STEPS - 1:
+            if done.any():
                 put(found, self._at[done], take(self._tilt, np.flatnonzero(done)))
                 if done.all():
                     break
                 left = np.flatnonzero(~done)
                 self._keep(left)
-                x, low, high = x[left], take(low, left), take(high, left)
-            # Where the tangents at both ends meet: a kink is found at once, otherwise it is about the middle.
-            rise = low.excess - high.excess - high.miss * (bracket.high - bracket.low)
-            cut = bracket.low + rise / (low.miss - high.miss)
-            x = bracket.propose(cut)
+                cut = cut[left]
+            x = bracket.propose(bracket.low + cut)
+            if solver.is_bounded:  # what lies beyond the edge cannot be found by halving the distance from it
+                x = np.where(self._tilt.at_edge & np.isinf(self._tilt.low.miss), solver.least, x)
             x = np.where(self._tilt.at_edge, np.maximum(x, solver.least), x)
         else:
             put(found, self._at, self._tilt)
-        return found._replace(share=_share(found.low.miss, -found.high.miss))
+        return found._replace(share=_share(found.low.miss, -found.high.miss, 4.0 * EPS))
 
     def _keep(self, left: npt.NDArray[np.int64]) -> None:
         self._rows, self._tilt, self._at = take(self._rows, left), take(self._tilt, left), self._at[left]
         self._bracket.keep(left)
 
 
+def _meet_tangents(
+    rise: FloatArray, fall: FloatArray, width: FloatArray, gain: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The height of the tangents' meeting point above the higher end of a concave function, and where they meet.
+
+    Between two points that are `width` apart, the function has the slopes `rise` and -`fall`, and its values differ by
+    `gain`, known up to `noise`. A kink is found at once; otherwise they meet about the middle.
+    """
+    cut = (gain + fall * width) / (rise + fall)
+    height = rise * cut - np.maximum(gain, 0.0) + noise
+    # A slope of its own bounds the function, too, which is all there is while one side is a limit.
+    return np.fmin(np.maximum(height, noise), np.minimum(rise, fall) * width), cut
+
+
 def _copy(tilt: Tilt) -> Tilt:
     return take(tilt, np.arange(len(tilt.theta)))
 
 
-def _share(above: FloatArray, below: FloatArray) -> FloatArray:
-    """The share of what is too large by `above` with which it sums to 1 with what is too small by `below`."""
+def _share(above: FloatArray, below: FloatArray, negligible: FloatArray | float) -> FloatArray:
+    """The share of what is too large by `above`, with which it makes up for what is too small by `below`."""
     share = below / (above + below)
     share = np.where(np.isinf(above), 0.0, np.where(np.isinf(below), 1.0, share))
-    return np.where(above <= 4.0 * EPS, 1.0, np.where(below <= 4.0 * EPS, 0.0, share))
+    return np.where(above <= negligible, 1.0, np.where(below <= negligible, 0.0, share))
 
 
 class _WeightSearch:
     """E f(t) = radius in many rows; rows that are done leave the arrays."""
 
-    def __init__(
-        self, solver: ConjugateRows, rows: Scaled, radius: FloatArray, start: Start, rate: FloatArray
-    ) -> None:
+    def __init__(self, solver: ConjugateRows, rows: Scaled, radius: FloatArray, start: Start, rate: FloatArray) -> None:
         self._solver, self._rows, self._radius, self._start = solver, rows, radius, start
         self._all_radii = radius
         limit = np.full_like(radius, math.log(LARGEST_THETA))
@@ -256,14 +279,12 @@ class _WeightSearch:
 
     def run(self, z: FloatArray, tolerance: float) -> Ball:
         solver, bracket = self._solver, self._bracket
-        ball = found = None
+        tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
+        none = np.full_like(z, np.nan)
+        ball = Ball(tilt, tilt, np.full_like(z, np.inf), np.full_like(z, -np.inf), none, none)
+        found = take(ball, self._at)
         for step in range(_WEIGHT_STEPS):
-            tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
             cost, radius = solver.cost(tilt), self._radius
-            if ball is None or found is None:
-                none = np.full_like(radius, np.nan)
-                ball = Ball(tilt, tilt, np.full_like(radius, np.inf), np.full_like(radius, -np.inf), none, none)
-                found = take(ball, self._at)
             above = cost > radius
             ball = ball._replace(
                 low=choose(above, tilt, ball.low),
@@ -272,10 +293,11 @@ class _WeightSearch:
                 cost_high=np.where(above, ball.cost_high, cost),
             )
             g = np.clip(np.log(np.maximum(cost, 1e-300)) - np.log(radius), -700.0, 700.0)
-            bracket.narrow(z, g)
+            bracket.narrow(z, g, np.tanh(0.25 * g))
             ball = ball._replace(rate=bracket.rate)
             self._start = self._start._replace(slope=tilt.slope)
-            done = self._gap(ball) <= tolerance
+            gap, cut = self._gap(ball)
+            done = gap <= tolerance
             done |= bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
             if tolerance >= FAST and step > 0:
                 off = np.minimum(ball.cost_low - radius, radius - ball.cost_high)
@@ -286,36 +308,35 @@ class _WeightSearch:
                     break
                 left = np.flatnonzero(~done)
                 self._keep(left)
-                ball, tilt, z = take(ball, left), take(tilt, left), z[left]
-            proposal = bracket.propose(self._cut(ball))
+                ball, tilt, z, cut = take(ball, left), take(tilt, left), z[left], cut[left]
+            proposal = bracket.propose(np.log(cut))
             self._start = self._start._replace(height=self._predict_height(tilt, np.exp(z - proposal)))
             z = proposal
+            tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
         else:
-            assert ball is not None and found is not None
             put(found, self._at, ball)
-        return found._replace(share=_share(found.cost_low - self._all_radii, self._all_radii - found.cost_high))
+        radius = self._all_radii
+        share = _share(found.cost_low - radius, radius - found.cost_high, 4.0 * EPS * radius)
+        return found._replace(share=share)
 
-    def _gap(self, ball: Ball) -> FloatArray:
-        """A bound on what the better of both dual values misses."""
+    def _gap(self, ball: Ball) -> tuple[FloatArray, FloatArray]:
+        """A bound on what the better of both dual values misses, and the weight at which their tangents meet."""
         radius, mean = self._radius, self._rows.mean
         light, heavy = 1.0 / ball.low.theta, 1.0 / ball.high.theta
         above, below = ball.cost_low - radius, radius - ball.cost_high
-        closed = np.minimum(above, below) * (heavy - light)
+        excess_low, excess_high = ball.low.best.excess + radius, ball.high.best.excess + radius
+        gain = light * excess_low - heavy * excess_high
+        noise = (light + heavy) * self._solver.noise + 4.0 * EPS * (light * excess_low + heavy * excess_high)
+        closed, cut = _meet_tangents(above, below, heavy - light, gain, noise)
         # One side alone: the answer at the larger weight lies in the ball, the other one is drawn back to the model.
         inside = np.minimum(heavy * below, ball.high.mean)
         outside = (1.0 - radius / ball.cost_low) * (mean - ball.low.mean) - light * above
-        known_above, known_below = np.isfinite(above), np.isfinite(below)
-        gap = np.where(known_below, inside, np.inf)
-        gap = np.minimum(gap, np.where(known_above, np.maximum(outside, 0.0), np.inf))
-        return np.minimum(gap, np.where(known_above & known_below, closed, np.inf))
-
-    def _cut(self, ball: Ball) -> FloatArray:
-        """Where the tangents at both weights meet."""
-        return np.log((ball.high.mean - ball.low.mean) / (ball.cost_low - ball.cost_high))
+        gap = np.where(np.isinf(above), inside, np.where(np.isinf(below), np.maximum(outside, 0.0), closed))
+        return np.minimum(gap, np.where(np.isinf(below), np.inf, inside)), light + cut
 
     def _predict_height(self, tilt: Tilt, ratio: FloatArray) -> FloatArray:
         """The height at a theta that is `ratio` times as large: eta stays, or the distance from the edge."""
-        height = self._solver.height(tilt.at_edge, tilt.nearest.shift)
+        height = self._solver.height(tilt.at_edge, tilt.best.shift)
         return np.where(tilt.at_edge, height, height * ratio)
 
     def _keep(self, left: npt.NDArray[np.int64]) -> None:

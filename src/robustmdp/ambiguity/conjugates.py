@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
-from robustmdp.ambiguity._conjugate_rows import EXACT, FAST, LARGEST_THETA, Ball, ConjugateRows, Point, Scaled, Start, Tilt
+from robustmdp.ambiguity._conjugate_rows import LARGEST_THETA, ConjugateRows, Point, Scaled, Start, Tilt, blend
 from robustmdp.ambiguity.base import FloatArray, RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values
 from robustmdp.divergences import FDivergence
@@ -24,9 +25,9 @@ from robustmdp.divergences._functions import Conjugate
 
 _SLOPE_ROUNDING = 16.0 * EPS  # relative, of a user's f*'
 
-# Number of transitions from which compiling pays: Numba takes about a second to import and to compile two functions.
-WORTH_COMPILING = 10_000
-WORTH_COMPILING_ARRAYS = 200_000
+# Number of transitions of a model from which functions of one number are compiled: Numba needs about 1.5 s for its
+# import and two functions, and then evaluates them ten times as fast. Functions of arrays gain nothing.
+WORTH_COMPILING = 20_000
 
 
 def penalized_kernel(divergence: FDivergence) -> RowKernel:
@@ -43,25 +44,36 @@ def constrained_kernel(divergence: FDivergence) -> RowKernel:
     return kernel
 
 
-class Plane(NamedTuple):
-    """Certified moments at one point, (count,) each: bounds of what they would be without rounding."""
+class _Part(NamedTuple):
+    """Rows whose level leaves nature some room but not all, in units of their spread, and their places in the block."""
 
-    excess: FloatArray  # E(f*(s) - s), from above
-    lack: FloatArray  # 1 - E t, from above
-    surplus: FloatArray  # E t - 1, from above
-    cost: FloatArray  # E f(t), from above
-    mean: FloatArray  # E t rise, from above
+    solver: ConjugateRows
+    rows: Scaled
+    level: FloatArray  # in units of the spread where it is a price
+    memory: FloatArray
+    terms: FloatArray  # number of roundings in a sum over the row
+    at: npt.NDArray[np.int64]
 
 
 class _Found(NamedTuple):
-    """Nature's answer as a mixture of points, and the multipliers of the better dual value."""
+    """Nature's answer as a mixture, the better dual value and its multipliers, what to remember."""
 
     tilts: tuple[Tilt, ...]
     shares: tuple[FloatArray, ...]  # of the tilts; what is missing to 1 is the model itself
     value: FloatArray
-    height: FloatArray
+    height: FloatArray  # (eta - min x)/weight
     weight: FloatArray
     memory: FloatArray
+
+
+class _Plane(NamedTuple):
+    """Moments of one answer t of nature's, each bounded from above, (count,)."""
+
+    excess: FloatArray  # E(f*(s) - s)
+    lack: FloatArray  # 1 - E t
+    surplus: FloatArray  # E t - 1
+    cost: FloatArray  # E f(t)
+    mean: FloatArray  # E t rise
 
 
 class _ConjugateKernel(RowwiseKernel):
@@ -74,23 +86,23 @@ class _ConjugateKernel(RowwiseKernel):
 
     @abstractmethod
     def _is_nominal(self, level: FloatArray) -> BoolArray:
-        """Whether nature has no room at this level."""
+        """Whether the level leaves nature no room."""
 
     @abstractmethod
     def _is_free(self, level: FloatArray) -> BoolArray:
         """Whether nature may do anything."""
 
     @abstractmethod
-    def _find(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, memory: FloatArray, tolerance: float) -> _Found:
-        """Solve rows whose level leaves nature some room; levels in units of the spread."""
-
-    @abstractmethod
-    def _bound(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, found: _Found, terms: FloatArray) -> Bounds:
-        """Certified bounds, in units of the spread; `terms` counts roundings of sums."""
-
-    @abstractmethod
     def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        """The level in units of the spread."""
+        """The level for outcomes in units of their spread."""
+
+    @abstractmethod
+    def _find(self, part: _Part, tolerance: float) -> _Found:
+        """Solve rows."""
+
+    @abstractmethod
+    def _bound(self, part: _Part, found: _Found) -> Bounds:
+        """Certified bounds, in units of the spread from the minimum on."""
 
     @abstractmethod
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
@@ -99,52 +111,42 @@ class _ConjugateKernel(RowwiseKernel):
     @np.errstate(all="ignore")
     def solve_rows(self, rows: Rows, model: Any) -> Values:
         scaled, lowest, spread = _scale(rows)
-        some = self._with_room(rows.level, spread)
         value = np.where(self._is_nominal(rows.level), scaled.mean, 0.0)
         memory = np.full_like(rows.memory, np.nan)
-        if some.size:
-            level = self._scale_level(rows.level[some], spread[some])
-            found = self._find(self._choose(model), take(scaled, some), level, rows.memory[some], FAST)
-            value[some], memory[some] = found.value, found.memory
+        if (part := self._with_room(rows, scaled, spread, model)) is not None:
+            found = self._find(part, search.FAST)
+            value[part.at], memory[part.at] = found.value, found.memory
         return Values(rows.reward + (lowest + spread * value), memory)
 
     @np.errstate(all="ignore")
     def bound_rows(self, rows: Rows, model: Any) -> Bounds:
         scaled, lowest, spread = _scale(rows)
-        some = self._with_room(rows.level, spread)
-        terms = 4.0 * rows.length + 64.0
-        nominal = self._is_nominal(rows.level)
-        lower = np.where(nominal, scaled.mean - terms * EPS, 0.0)
-        upper = np.where(nominal, scaled.mean + terms * EPS, 0.0)
-        if some.size:
-            solver, part = self._choose(model), take(scaled, some)
-            level = self._scale_level(rows.level[some], spread[some])
-            found = self._find(solver, part, level, rows.memory[some], EXACT)
-            bounds = self._bound(solver, part, level, found, terms[some])
-            lower[some] = np.maximum(bounds.lower, 0.0)
-            upper[some] = np.fmin(bounds.upper, part.mean + terms[some] * EPS)
+        nominal, rounding = self._is_nominal(rows.level), _terms(rows) * EPS
+        lower = np.where(nominal, scaled.mean - rounding, 0.0)
+        upper = np.where(nominal, scaled.mean + rounding, 0.0)
+        if (part := self._with_room(rows, scaled, spread, model)) is not None:
+            bounds = self._bound(part, self._find(part, search.EXACT))
+            # The minimum and the mean are bounds as well.
+            lower[part.at] = np.fmax(bounds.lower, 0.0)
+            upper[part.at] = np.fmin(bounds.upper, (scaled.mean + rounding)[part.at])
         return Bounds(rows.reward + (lowest + spread * lower), rows.reward + (lowest + spread * upper))
 
     @np.errstate(all="ignore")
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
         scaled, lowest, spread = _scale(rows)
-        some = self._with_room(rows.level, spread)
         nominal, free = self._is_nominal(rows.level), self._is_free(rows.level) & (spread > 0.0)
         lowest_mass = (rows.p * (scaled.rise == 0.0)).sum(axis=0)
-        distribution = np.where(free & (scaled.rise > 0.0), 0.0, np.where(free, rows.p / lowest_mass, rows.p))
+        at_bottom = np.where(scaled.rise == 0.0, rows.p / lowest_mass, 0.0)
+        distribution = np.where(free, at_bottom, rows.p)
         value = np.where(nominal, scaled.mean, 0.0)
-        eta, primal, penalty = value.copy(), value.copy(), np.zeros_like(value)
-        weight = np.where(nominal, np.inf, 0.0)
-        if some.size:
-            solver, part = self._choose(model), take(scaled, some)
-            level = self._scale_level(rows.level[some], spread[some])
-            found = self._find(solver, part, level, rows.memory[some], EXACT)
-            answer, cost = _mix(solver, part, found, lowest_mass[some])
-            distribution[:, some] = answer
-            paid = self._payment(level, cost)
-            penalty[some], value[some] = paid, found.value
-            primal[some] = (answer * part.rise).sum(axis=0) + paid
-            eta[some], weight[some] = found.height * found.weight, spread[some] * found.weight
+        eta, primal, penalty, weight = value.copy(), value.copy(), np.zeros_like(value), np.where(nominal, np.inf, 0.0)
+        if (part := self._with_room(rows, scaled, spread, model)) is not None:
+            found = self._find(part, search.EXACT)
+            answer, cost = _mix(part, found, at_bottom[:, part.at])
+            distribution[:, part.at] = answer
+            value[part.at], penalty[part.at] = found.value, self._payment(part.level, cost)
+            primal[part.at] = (answer * part.rows.rise).sum(axis=0) + penalty[part.at]
+            eta[part.at], weight[part.at] = found.height * found.weight, spread[part.at] * found.weight
         return Responses(
             distribution,
             rows.reward + (lowest + spread * value),
@@ -154,17 +156,19 @@ class _ConjugateKernel(RowwiseKernel):
             weight,
         )
 
-    def _with_room(self, level: FloatArray, spread: FloatArray) -> npt.NDArray[np.int64]:
-        return np.flatnonzero(~self._is_nominal(level) & ~self._is_free(level) & (spread > 0.0))
+    def _with_room(self, rows: Rows, scaled: Scaled, spread: FloatArray, model: Any) -> _Part | None:
+        at = np.flatnonzero(~self._is_nominal(rows.level) & ~self._is_free(rows.level) & (spread > 0.0))
+        if not at.size:
+            return None
+        level = self._scale_level(rows.level[at], spread[at])
+        return _Part(self._choose(model), take(scaled, at), level, rows.memory[at], _terms(rows)[at], at)
 
     def _choose(self, model: Any) -> ConjugateRows:
-        """Machine code for models so large that compiling pays; the choice depends on the model alone."""
-        conjugate = self._conjugate
-        worth = WORTH_COMPILING_ARRAYS if conjugate.takes_arrays else WORTH_COMPILING
-        if conjugate.addresses is not None or model is None or model.indices.size < worth:
+        """Machine code where it pays; that depends on the model alone, so that a repeated solve gives equal bits."""
+        if self._conjugate.takes_arrays or model is None or model.indices.size < WORTH_COMPILING:
             return self._solver
         if self._compiled is None:
-            compiled = conjugate.compiled
+            compiled = self._conjugate.compiled
             self._compiled = self._solver if compiled is None else ConjugateRows(compiled)
         return self._compiled
 
@@ -178,34 +182,33 @@ class PenalizedRows(_ConjugateKernel):
         return np.isinf(level)
 
     def _is_free(self, level: FloatArray) -> BoolArray:
-        return level == 0.0
+        return np.asarray(level == 0.0)
 
     def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        # The worst case rises with the weight, so that a bound from this side still holds.
+        # Beyond these the worst case changes by less than rounding; it rises with the weight, which keeps bounds valid.
         return np.clip(level / spread, 1.0 / LARGEST_THETA, LARGEST_THETA)
 
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
         return level * cost
 
-    def _find(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, memory: FloatArray, tolerance: float) -> _Found:
-        nothing = np.full_like(level, np.nan)
-        tilt = solver.find_shift(rows, 1.0 / level, Start(*memory.T, nothing, nothing), tolerance)
-        point = tilt.nearest
-        value = np.clip(rows.mean - level * point.excess, 0.0, rows.mean)
-        height = solver.height(tilt.at_edge, point.shift)
+    def _find(self, part: _Part, tolerance: float) -> _Found:
+        solver, rows, level = part.solver, part.rows, part.level
+        height, slope = part.memory.T
+        tilt = solver.find_shift(rows, 1.0 / level, Start(height, slope, np.nan * height, np.nan * height), tolerance)
+        best = tilt.best
+        value = np.clip(rows.mean - level * best.excess, 0.0, rows.mean)
+        height = solver.height(tilt.at_edge, best.shift)
         return _Found((tilt,), (np.ones_like(level),), value, height, level, np.stack([height, tilt.slope], axis=1))
 
-    def _bound(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, found: _Found, terms: FloatArray) -> Bounds:
-        (tilt,) = found.tilts
-        plane = _plane(solver, rows, tilt, terms)
+    def _bound(self, part: _Part, found: _Found) -> Bounds:
+        level, (tilt,) = part.level, found.tilts
+        plane = _certify_answer(part, tilt)
         # eta lies between min x and max x, up to what is unknown of f'(1).
-        doubt = level * solver.conjugate.doubt
-        lower = rows.mean * (1.0 - terms * EPS) - level * plane.excess
+        doubt = level * part.solver.conjugate.doubt
+        lower = part.rows.mean * (1.0 - part.terms * EPS) - level * plane.excess
         upper = plane.mean + level * plane.cost + plane.lack * (1.0 + doubt) + plane.surplus * doubt
-        upper = upper * (1.0 + 8.0 * EPS)
-        # A weight that was cut bounds from one side only.
         lower = np.where(level <= 1.0 / LARGEST_THETA, 0.0, lower)
-        return Bounds(lower, np.where(level >= LARGEST_THETA, np.inf, upper))
+        return Bounds(lower, np.where(level >= LARGEST_THETA, np.inf, upper * (1.0 + 8.0 * EPS)))
 
 
 class ConstrainedRows(_ConjugateKernel):
@@ -214,7 +217,7 @@ class ConstrainedRows(_ConjugateKernel):
     memory_per_row = 4
 
     def _is_nominal(self, level: FloatArray) -> BoolArray:
-        return level == 0.0
+        return np.asarray(level == 0.0)
 
     def _is_free(self, level: FloatArray) -> BoolArray:
         return np.isinf(level)
@@ -225,42 +228,47 @@ class ConstrainedRows(_ConjugateKernel):
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
         return np.zeros_like(level)
 
-    def _find(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, memory: FloatArray, tolerance: float) -> _Found:
-        ball = solver.find_weight(rows, level, Start(*memory.T), tolerance)
-        tilt = ball.nearest(level)
-        point = tilt.nearest
-        weight = 1.0 / tilt.theta
-        value = np.clip(rows.mean - weight * (point.excess + level), 0.0, rows.mean)
-        height = solver.height(tilt.at_edge, point.shift)
-        # An answer outside the ball is drawn back to the model: D is convex.
-        alone = np.isinf(ball.cost_high)
-        share = np.where(alone, np.minimum(level / ball.cost_low, 1.0), ball.share)
-        rest = np.where(alone, 0.0, 1.0 - ball.share)
+    def _find(self, part: _Part, tolerance: float) -> _Found:
+        solver, rows, radius = part.solver, part.rows, part.level
+        height, slope, log_weight, rate = part.memory.T
+        ball = solver.find_weight(rows, radius, Start(height, slope, log_weight, rate), tolerance)
+        tilt = ball.best(radius)
+        weight, best = 1.0 / tilt.theta, tilt.best
+        dual = rows.mean - weight * (best.excess + radius)
+        height = solver.height(tilt.at_edge, best.shift)
         memory = np.stack([height, tilt.slope, np.log(weight), ball.rate], axis=1)
-        return _Found((ball.low, ball.high), (share, rest), value, height, weight, memory)
+        # An answer outside the ball is drawn back to the model: D is convex.
+        is_alone = np.isinf(ball.cost_high)
+        share_low = np.where(is_alone, np.minimum(radius / ball.cost_low, 1.0), ball.share)
+        share_high = np.where(is_alone, 0.0, 1.0 - ball.share)
+        # At weight 0 the dual is min x.
+        weight = np.where(dual > 0.0, weight, 0.0)
+        value = np.clip(dual, 0.0, rows.mean)
+        return _Found((ball.low, ball.high), (share_low, share_high), value, height, weight, memory)
 
-    def _bound(self, solver: ConjugateRows, rows: Scaled, level: FloatArray, found: _Found, terms: FloatArray) -> Bounds:
-        mean = rows.mean * (1.0 + terms * EPS)
-        low, high = (_plane(solver, rows, tilt, terms) for tilt in found.tilts)
-        lower = np.zeros_like(level)
+    def _bound(self, part: _Part, found: _Found) -> Bounds:
+        radius, rounding = part.level, part.terms * EPS
+        mean = part.rows.mean * (1.0 + rounding)
+        low, high = (_certify_answer(part, tilt) for tilt in found.tilts)
+        lower = np.zeros_like(radius)
         for tilt, plane in zip(found.tilts, (low, high), strict=True):
-            dual = rows.mean * (1.0 - terms * EPS) - (plane.excess + level * (1.0 + 4.0 * EPS)) / tilt.theta
+            dual = part.rows.mean * (1.0 - rounding) - (plane.excess + radius * (1.0 + 4.0 * EPS)) / tilt.theta
             lower = np.fmax(lower, dual)
         # Weights beyond E rise/radius are not optimal.
-        doubt = solver.conjugate.doubt * np.maximum(found.weight, mean / level)
-        share = np.nan_to_num(np.clip((level - high.cost) / (low.cost - high.cost), 0.0, 1.0))
+        doubt = part.solver.conjugate.doubt * np.maximum(found.weight, mean / radius)
+        share = np.nan_to_num(np.clip((radius - high.cost) / (low.cost - high.cost), 0.0, 1.0))
         upper = mean
-        for part in (np.zeros_like(level), np.ones_like(level), share):
-            mixed = Plane(*(_blend(part, a, b) for a, b in zip(low, high, strict=True)))
-            value = mixed.mean + mixed.lack * (1.0 + doubt) + mixed.surplus * doubt
-            # D is convex: an answer outside the ball is drawn back to the model.
-            inside = np.minimum(1.0, level / np.maximum(mixed.cost, 1e-320)) * (1.0 - 8.0 * EPS)
+        for part_low in (np.zeros_like(radius), np.ones_like(radius), share):
+            plane = _Plane(*(blend(part_low, a, b) for a, b in zip(low, high, strict=True)))
+            value = plane.mean + plane.lack * (1.0 + doubt) + plane.surplus * doubt
+            inside = np.minimum(1.0, radius / np.maximum(plane.cost, 1e-320)) * (1.0 - 8.0 * EPS)
             upper = np.fmin(upper, inside * value + (1.0 - inside) * mean)
         return Bounds(lower, upper * (1.0 + 8.0 * EPS))
 
 
-def _blend(share: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    return np.where(share == 0.0, high, np.where(share == 1.0, low, share * low + (1.0 - share) * high))
+def _terms(rows: Rows) -> FloatArray:
+    """Sums of n terms, and probabilities whose sum is 1 to n roundings."""
+    return 4.0 * rows.length.astype(np.float64) + 64.0
 
 
 def _scale(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
@@ -271,81 +279,76 @@ def _scale(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
     return Scaled(rows.p, rise, (rows.p * rise).sum(axis=0)), lowest, spread
 
 
-def _mix(solver: ConjugateRows, rows: Scaled, found: _Found, lowest_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Nature's answer, (longest, count), and its divergence."""
-    total, cost = np.zeros_like(rows.p), np.zeros_like(rows.mean)
-    left = np.ones_like(rows.mean)
+def _mix(part: _Part, found: _Found, at_bottom: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Nature's answer, (longest, count), and its divergence; `at_bottom` is p restricted to the minimisers."""
+    total, cost = np.zeros_like(part.rows.p), np.zeros_like(part.level)
+    left = np.ones_like(part.level)
     for tilt, share in zip(found.tilts, found.shares, strict=True):
-        for point, part in ((tilt.low, tilt.share), (tilt.high, 1.0 - tilt.share)):
-            if (share * part > 0.0).any():
-                total += np.where(share * part > 0.0, share * part * (rows.p * _slopes(solver, rows, tilt, point)), 0.0)
-        total += np.where(rows.rise == 0.0, rows.p / lowest_mass * (share * tilt.rest), 0.0)
-        cost += np.where(share > 0.0, share * solver.cost(tilt), 0.0)
+        for point, of_tilt in ((tilt.low, tilt.share), (tilt.high, 1.0 - tilt.share)):
+            factor = share * of_tilt
+            if (factor > 0.0).any():
+                slopes = part.solver.conjugate.slopes(_arguments(part, tilt, point))
+                total += np.where(factor > 0.0, factor * (part.rows.p * slopes), 0.0)
+        total += at_bottom * (share * tilt.rest)
+        cost += np.where(share > 0.0, share * part.solver.cost(tilt), 0.0)
         left = left - share
-    total += np.maximum(left, 0.0) * rows.p
+    total += np.maximum(left, 0.0) * part.rows.p
     return total / total.sum(axis=0), np.maximum(cost, 0.0)
 
 
-def _slopes(solver: ConjugateRows, rows: Scaled, tilt: Tilt, point: Point) -> FloatArray:
-    tried = np.isfinite(point.miss)
-    shift = np.where(tried, point.shift, tilt.nearest.shift)
-    return solver.conjugate.slopes(solver.anchor(tilt.at_edge) - (rows.rise * tilt.theta + shift))
+def _shift(tilt: Tilt, point: Point) -> FloatArray:
+    return np.where(np.isfinite(point.miss), point.shift, tilt.best.shift)
 
 
-def _certify(solver: ConjugateRows, rows: Scaled, tilt: Tilt, point: Point, terms: FloatArray) -> Plane:
-    """The moments at a point, each from the side that keeps bounds valid.
+def _arguments(part: _Part, tilt: Tilt, point: Point) -> FloatArray:
+    """s, (longest, count)."""
+    return part.solver.anchor(tilt.at_edge) - (part.rows.rise * tilt.theta + _shift(tilt, point))
 
-    A computed f*'(s) is taken to be the slope of f* within `blur` of s, up to a relative rounding; f* at the arguments
-    without rounding differs from that at s by at most blur * |f*' - 1|, once s is taken off.
+
+def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
+    """The moments at one point, without rounding.
+
+    A computed f*'(s) is taken to be the slope of f* somewhere within `blur` of s, up to a relative rounding. f* - s at
+    the arguments that rounding has moved to s differs from that at s by at most blur * |f*' - 1|.
     """
-    conjugate = solver.conjugate
-    anchor, theta = solver.anchor(tilt.at_edge), tilt.theta
-    shift = np.where(np.isfinite(point.miss), point.shift, tilt.nearest.shift)
-    rise = rows.rise * theta
-    s = anchor - (rise + shift)
-    blur = 4.0 * EPS * (np.abs(s) + np.abs(anchor) + rise + np.abs(shift))
+    conjugate, p = part.solver.conjugate, part.rows.p
+    s, anchor, rise = _arguments(part, tilt, point), part.solver.anchor(tilt.at_edge), part.rows.rise * tilt.theta
+    blur = 4.0 * EPS * (np.abs(s) + np.abs(anchor) + rise + np.abs(_shift(tilt, point)))
     top = np.nextafter(conjugate.slope_at_infinity, -np.inf)
-    t = conjugate.slopes(s)
+    value, t = conjugate.values(s), conjugate.slopes(s)
     steepest, flattest = conjugate.slopes(np.minimum(s + blur, top)), conjugate.slopes(s - blur)
-    value = conjugate.values(s)
-    error = conjugate.value_error(s, value, steepest)
+    error, off = conjugate.value_error(s, value, steepest), _SLOPE_ROUNDING * t
     y = s - conjugate.slope_at_one
     growth = np.maximum(np.abs(steepest - 1.0), np.abs(flattest - 1.0)) + _SLOPE_ROUNDING * (1.0 + steepest)
-    # 0 <= f*(s) - s <= y (f*' - 1), which is the better bound where the plain formula cancels.
+    # 0 <= f*(s) - s <= y (f*'(s) - 1), which is the better bound where the plain formula cancels; likewise for f(t).
     excess = np.fmin(value - s + blur * growth + error, (np.abs(y) + blur) * growth)
-    off = _SLOPE_ROUNDING * t
-    cost = y * (t - 1.0) - (value - s) + off * np.abs(y) + blur * (steepest - flattest) + error
-    cost += 4.0 * EPS * np.abs(y * (t - 1.0))
+    area = y * (t - 1.0)
+    cost = area - (value - s) + off * np.abs(y) + blur * (steepest - flattest) + error + 4.0 * EPS * np.abs(area)
     cost = np.fmin(cost, (np.abs(y) + blur) * (np.abs(t - 1.0) + off) * (1.0 + 4.0 * EPS))
-    widened = 1.0 + terms * EPS
-    miss = (rows.p * (t - 1.0)).sum(axis=0)
-    unsure = (_SLOPE_ROUNDING + terms * EPS) * (2.0 + np.abs(miss))
-    return Plane(
-        (rows.p * np.maximum(excess, 0.0)).sum(axis=0) * widened,
+    widened = 1.0 + part.terms * EPS
+    miss = (p * (t - 1.0)).sum(axis=0)
+    unsure = (_SLOPE_ROUNDING + part.terms * EPS) * (2.0 + np.abs(miss))
+    return _Plane(
+        (p * np.maximum(excess, 0.0)).sum(axis=0) * widened,
         unsure - miss,
         unsure + miss,
-        (rows.p * np.maximum(cost, 0.0)).sum(axis=0) * widened,
-        (rows.p * t * rows.rise).sum(axis=0) * (widened + _SLOPE_ROUNDING),
+        (p * np.maximum(cost, 0.0)).sum(axis=0) * widened,
+        (p * t * part.rows.rise).sum(axis=0) * (widened + _SLOPE_ROUNDING),
     )
 
 
-def _plane(solver: ConjugateRows, rows: Scaled, tilt: Tilt, terms: FloatArray) -> Plane:
-    """The certified plane of nature's answer at one weight."""
-    low, high = (_certify(solver, rows, tilt, point, terms) for point in (tilt.low, tilt.high))
-    return _mix_planes(solver, tilt, low, high)
-
-
-def _mix_planes(solver: ConjugateRows, tilt: Tilt, low: Plane, high: Plane) -> Plane:
+def _certify_answer(part: _Part, tilt: Tilt) -> _Plane:
     """The plane of nature's answer at one weight."""
-    mixed = Plane(*(tilt.mix(a, b) for a, b in zip(low, high, strict=True)))
-    nearest = np.where(tilt.low.miss <= -tilt.high.miss, low.excess, high.excess)
+    low, high = (_certify(part, tilt, point) for point in (tilt.low, tilt.high))
+    mixed = _Plane(*(blend(tilt.share, a, b) for a, b in zip(low, high, strict=True)))
+    lack = np.maximum(mixed.lack, 0.0)
     # What is left over at the edge of the domain goes to the minimisers: eta <= min x + w f'(inf).
-    rest = tilt.rest > 0.0
-    edge = solver.edge if solver.edge < math.inf else 0.0
-    return Plane(
-        nearest,
-        np.where(rest, 0.0, np.maximum(mixed.lack, 0.0)),
+    has_rest = tilt.rest > 0.0
+    edge = part.solver.edge * (1.0 + 4.0 * EPS) if part.solver.edge < math.inf else 0.0
+    return _Plane(
+        np.fmin(low.excess, high.excess),  # each dual value is a bound
+        np.where(has_rest, 0.0, lack),
         np.maximum(mixed.surplus, 0.0),
-        mixed.cost + np.where(rest, np.maximum(mixed.lack, 0.0) * edge * (1.0 + 4.0 * EPS), 0.0),
+        mixed.cost + np.where(has_rest, lack * edge, 0.0),
         mixed.mean,
     )

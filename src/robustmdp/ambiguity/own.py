@@ -100,8 +100,9 @@ class OwnSet(Ambiguity):
 
 def _describe(thing: Any) -> str:
     """What the object says of itself, or its class where it says nothing."""
-    silent = type(thing).__str__ is object.__str__ and type(thing).__repr__ is object.__repr__
-    return type(thing).__name__ if silent else str(thing)
+    kind: Any = type(thing)
+    is_silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    return str(kind.__name__ if is_silent else thing)
 
 
 def _check_level(name: str, value: Any) -> Level:
@@ -204,7 +205,9 @@ def _check_answer(answer: Any, z: FloatArray, name: str, where: str) -> _Row:
     if not (q.min() >= -_SUM_TOLERANCE and math.isfinite(total)):
         wrong = q[~(q >= -_SUM_TOLERANCE)] if math.isfinite(total) else q[~np.isfinite(q)]
         _checks.fail(f"{name} must return probabilities of at least 0: got {wrong[0]:g}{where}")
-    _checks.must(abs(total - 1.0) <= _SUM_TOLERANCE, f"{name} must return a distribution that sums to 1: got {total:.12g}{where}")
+    _checks.must(
+        abs(total - 1.0) <= _SUM_TOLERANCE, f"{name} must return a distribution that sums to 1: got {total:.12g}{where}"
+    )
     _checks.must(math.isfinite(value), f"{name} must return a finite value: got {value}{where}")
     _checks.must(not math.isnan(lower), f"{name} must return a number as the lower bound: got nan{where}")
     _checks.must(

@@ -142,11 +142,17 @@ class Conjugate:
         """f'(inf) - f'(1)"""
         return self.slope_at_infinity - self.slope_at_one
 
-    @property
-    def addresses(self) -> tuple[int, int] | None:
-        """Of both functions where they are machine code."""
+    @cached_property
+    def core(self) -> Any:
+        """Both functions for the compiled core where they are machine code, otherwise None."""
         conjugate, derivative = self.conjugate.compiled, self.derivative.compiled
-        return None if conjugate is None or derivative is None else (conjugate.address, derivative.address)
+        if conjugate is None or derivative is None:
+            return None
+        from robustmdp import _core
+
+        return _core.OwnConjugate(
+            conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near
+        )
 
     @property
     def takes_arrays(self) -> bool:
@@ -164,24 +170,21 @@ class Conjugate:
     @cached_property
     def compiled(self) -> Conjugate | None:
         """The same in machine code; None where Numba is not installed or cannot compile the functions."""
-        if self.addresses is not None:
+        if self.core is not None:
             return self
         conjugate, derivative = self.conjugate.compile(self._samples), self.derivative.compile(self._samples)
         if conjugate is None or derivative is None:
             return None
-        return Conjugate(
-            conjugate, derivative, self.slope_at_one, self.slope_at_infinity, self.doubt, self._samples
-        )
+        return Conjugate(conjugate, derivative, self.slope_at_one, self.slope_at_infinity, self.doubt, self._samples)
 
     def value_error(self, s: FloatArray, value: FloatArray, slope: FloatArray) -> FloatArray:
         """A bound on the rounding error of f* at s.
 
-        Eight units in the last place of 1, f'(1), f* and the change of f* by a rounding of s, times what the samples
-        show beyond that.
+        Four units in the last place of the largest of 1, f'(1) and f*, and of the change of f* by a rounding of s,
+        times what the samples show beyond that.
         """
-        with np.errstate(over="ignore"):
-            size = 1.0 + abs(self.slope_at_one) + np.abs(s) * (1.0 + slope) + np.abs(value)
-        return np.asarray(8.0 * _EPS * self._excess_noise * size)
+        size = np.maximum(max(1.0, abs(self.slope_at_one)), np.abs(value)) + np.abs(s) * slope
+        return np.asarray(4.0 * _EPS * self._excess_noise * size)
 
     @cached_property
     def _excess_noise(self) -> float:

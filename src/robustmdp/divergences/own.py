@@ -79,9 +79,7 @@ class Divergence(FDivergence):
         """f* and f*' for whole arrays; `ambiguity` has the kernels."""
         steps = np.concatenate([-np.geomspace(1e2, 1e-12, 60), np.geomspace(1e-12, 1e2, 60)])
         samples = np.unique(self._inside(self._slope_at_one + steps))
-        return Conjugate(
-            self._conjugate, self._derivative, self._slope_at_one, self._edge, self._doubt, samples
-        )
+        return Conjugate(self._conjugate, self._derivative, self._slope_at_one, self._edge, self._doubt, samples)
 
     @property
     def slope_at_one(self) -> float:
@@ -109,7 +107,7 @@ class Divergence(FDivergence):
         ratios = np.asarray(t, dtype=np.float64)
         flat = ratios.ravel()
         inside = np.where((flat > 0.0) & (flat < math.inf), flat, 1.0)
-        below, s = _where_derivative_is(self, inside)
+        s = _where_derivative_is(self, inside)[1]
         with np.errstate(all="ignore"):
             values = s * inside - self._conjugate.of(s)
         # Beyond what f*' ever reaches, f is infinite.
