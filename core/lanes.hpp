@@ -62,6 +62,11 @@ inline Lanes select(LaneBits mask, Lanes yes, Lanes no) { return mask ? yes : no
 // A NaN on the left gives the right argument.
 template <class T> inline T smaller(T a, T b) { return select(a < b, a, b); }
 template <class T> inline T larger(T a, T b) { return select(a > b, a, b); }
+#ifdef __AVX2__
+// One instruction instead of two, with the same answer.
+template <> inline Lanes smaller(Lanes a, Lanes b) { return __builtin_ia32_minpd256(a, b); }
+template <> inline Lanes larger(Lanes a, Lanes b) { return __builtin_ia32_maxpd256(a, b); }
+#endif
 template <class T> inline T magnitude(T a) { return select(a < broadcast<T>(0.0), -a, a); }
 
 inline double root(double a) { return __builtin_sqrt(a); }

@@ -86,7 +86,8 @@ Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, d
     for (int64_t j = 0; j < n; ++j) primal += out[j] * row.rise(j);
     if (Set::PRICED && room == Room::SOME) primal += level * cost;
     const double weight = room == Room::ALL && Set::PRICED ? level : solved.weight;
-    return {row.lowest + solved.value, primal - solved.value, row.lowest + multiplier_of(set, solved), weight};
+    const double value = smaller(solved.value, primal);  // the dual is never above, but for rounding
+    return {row.lowest + value, primal - value, row.lowest + multiplier_of(set, solved), weight};
 }
 
 }  // namespace robustmdp

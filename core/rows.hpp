@@ -88,6 +88,13 @@ class Block {
         for (int l = 0; l < WIDTH; ++l) gather_rest(model, outcome, common, l);
     }
 
+    // Ask for the outcomes of a row that will be filled soon; long rows find their own way into the cache.
+    static void prefetch(const Model& model, const double* outcome, int64_t pair) {
+        constexpr int64_t LONGEST = 32;
+        const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
+        for (int64_t j = first; j < last && j < first + LONGEST; ++j) __builtin_prefetch(outcome + model.indices[j]);
+    }
+
     Rows<Lanes> side_by_side() const { return make_rows<Lanes>(p_, x_, longest_, WIDTH); }
     Rows<double> row(int l) const { return make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH); }
     // Room for as many numbers as the block's outcomes.

@@ -75,6 +75,8 @@ inline void solve_block(const Set& set, const Block& block, const int64_t* pairs
     }
 }
 
+constexpr int64_t AHEAD = 2 * WIDTH;  // rows between prefetching and use
+
 // Visit pairs lo..hi in blocks of WIDTH.
 template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
@@ -84,6 +86,8 @@ inline void solve_pairs(const Set& set, const Model& model, Levels levels, const
         const int count = hi - first < WIDTH ? static_cast<int>(hi - first) : WIDTH;
         int64_t pairs[WIDTH];
         for (int l = 0; l < count; ++l) pairs[l] = list[first + l];
+        for (int64_t i = first + AHEAD; i < hi && i < first + AHEAD + WIDTH; ++i)
+            Block::prefetch(model, outcome, list[i]);
         block.fill(model, outcome, pairs, count);
         solve_block(set, block, pairs, count, levels, memory, accuracy,
                     [&](const auto& rows, const auto& level, const auto& solved, int l) {

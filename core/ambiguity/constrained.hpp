@@ -59,19 +59,16 @@ template <class D> struct Constrained {
         const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
         T distance = start[0], weight = start[1];
         const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
+        T base = select(divergence.edge < 2.0 * rows.spread / weight, zero, one);
         if (!all(known)) {
-            // What all divergences look like near the model: w = sqrt(Var x/(2 rho)), eta = E x.
-            const T guess = root(0.5 * variance(rows) / radius);
+            // What all divergences look like near the model: w = sqrt(Var x/(2 rho)).
+            const T guess = root(0.5 * variance(rows) / radius), unknown = broadcast<T>(NOT_A_NUMBER);
+            const Solved<T> first = penalized.solve(rows, guess, &unknown, Accuracy::FAST, 3);
             weight = select(known, weight, guess);
-            distance = select(known, distance, -rows.mean_rise);
+            distance = select(known, distance, first.distance);
+            base = select(known, base, first.base);
         }
         const T size = rows.spread / weight;
-        T base = one;
-        if (divergence.edge < INFINITE) {
-            base = select(divergence.edge < 2.0 * size, zero, one);
-            const T at_edge = weight * divergence.edge - rows.mean_rise;
-            distance = select(known | (base == one), distance, larger(at_edge, 0.01 * weight));
-        }
         const Mask<T> near = size <= broadcast<T>(0.5 * divergence.reach);
         if (all(near)) return ascend(divergence.near, rows, radius, distance, weight, base, accuracy, limit);
         Solved<T> solved = ascend(divergence, rows, radius, distance, weight, base, accuracy, limit);

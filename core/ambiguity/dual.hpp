@@ -12,20 +12,25 @@
 namespace robustmdp {
 
 template <class T> struct Moments {
-    T miss;    // E f*' - 1
-    T slope;   // E f*''
-    T excess;  // E(f* - y)
+    T miss;       // E f*' - 1
+    T slope;      // E f*''
+    T excess;     // E(f* - y)
+    T clearance;  // how far the shift may move before f*'' jumps
 };
 
-template <class F, class T> inline Moments<T> dual_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
+// Without the excess, which costs most of them a logarithm, for steps that will not be the last.
+template <bool WITH_EXCESS = true, class F, class T>
+inline Moments<T> dual_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
     const T zero = broadcast<T>(0.0);
-    Moments<T> sum{zero, zero, zero};
+    Moments<T> sum{zero, zero, zero, broadcast<T>(INFINITE)};
     for (int64_t j = 0; j < rows.length; ++j) {
         const T p = rows.mass(j);
-        const Tilt<T> tilt = f.at(base, rows.rise(j) * theta + shift);
+        const T u = rows.rise(j) * theta + shift;
+        const Tilt<T> tilt = f.at(base, u);
+        sum.clearance = smaller(f.clearance(u), sum.clearance);
         sum.miss += p * tilt.growth;
         sum.slope += p * tilt.curvature;
-        sum.excess += p * tilt.excess;
+        if (WITH_EXCESS) sum.excess += p * tilt.excess;
     }
     return sum;
 }
@@ -57,14 +62,16 @@ inline Root<T> find_shift(const D& divergence, const F& f, const Rows<T>& rows, 
     T predicted{};
     T before = broadcast<T>(INFINITE);
     for (int pass = 0; pass < limit; ++pass) {
-        at = dual_moments(f, rows, theta, base, shift);
+        const bool is_last = pass > 0 || accuracy == Accuracy::EXACT || D::CHEAP_EXCESS;
+        at = is_last ? dual_moments(f, rows, theta, base, shift) : dual_moments<false>(f, rows, theta, base, shift);
         const T miss = magnitude(at.miss);
         const T gain = 0.5 * miss * miss / at.slope;
         done = miss <= broadcast<T>(4.0 * EPS);
         const Mask<T> predictable =
             divergence.bend < INFINITE
                 ? (miss * divergence.bend <= broadcast<T>(0.1)) & (gain * miss * divergence.bend <= FAST_ERROR * size)
-                : (miss <= broadcast<T>(0.01)) & (gain <= UNTRUSTED_ERROR * size);
+                : ((miss <= broadcast<T>(0.01)) & (gain <= UNTRUSTED_ERROR * size)) |
+                      ((at.clearance < broadcast<T>(INFINITE)) & (miss < at.clearance * at.slope));
         predicted = select(predictable, gain, broadcast<T>(0.0));
         if (accuracy == Accuracy::FAST)
             done |= predictable;
@@ -76,6 +83,7 @@ inline Root<T> find_shift(const D& divergence, const F& f, const Rows<T>& rows, 
         bracket.high = select(falls, bracket.high, shift);
         const T width = bracket.high - bracket.low;
         done |= width <= EPS * larger(magnitude(bracket.low), magnitude(bracket.high));
+        if (!is_last) done = Mask<T>{};
         if (all(done)) break;
         T next = shift + divergence.newton(at.miss + 1.0) / at.slope;
         const Mask<T> inside = (bracket.low < next) & (next < bracket.high);
@@ -99,7 +107,7 @@ template <class T> struct Mixture {
     T largest_miss;           // on either side
     T excess;                 // E(f* - y), the smaller one: that of the better dual value
     T divergence;             // E f(f*'), mixed
-    T divergence_terms;       // E |y f*'| + |f*|, the size of the terms in it
+    T divergence_terms;       // the size of the terms in it
     T rest;                   // mass for the minimisers that no f*' in the range of numbers can give
 };
 
@@ -118,8 +126,8 @@ inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor
             miss[side] += p * tilt.growth;
             excess[side] += p * tilt.excess;
             divergence[side] += p * tilt.cost;
-            const T product = magnitude((anchor - u) * tilt.slope);
-            terms += p * (2.0 * product + magnitude(tilt.cost));
+            terms += p * magnitude(tilt.cost);
+            if (F::CANCELS) terms += p * 2.0 * magnitude((anchor - u) * tilt.slope);
         }
     }
     const T share = smaller(larger(-miss[1] / (miss[0] - miss[1]), zero), one);

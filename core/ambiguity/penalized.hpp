@@ -5,6 +5,7 @@
 
 namespace robustmdp {
 
+constexpr double LEAST_WEIGHT = 1e-290;  // the inverse of less is not a number
 constexpr double LARGEST_SIZE = 1e280;  // of spread/w: beyond, the price is nothing beside rounding
 constexpr double SMALL_MISS = 1e-12;  // a mean of f*' further from 1 than this is a jump, not rounding
 
@@ -13,7 +14,9 @@ template <class D> struct Penalized {
 
     D divergence;
 
-    static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
+    static Room room(double level) {
+        return level == INFINITE ? Room::NONE : level < LEAST_WEIGHT ? Room::ALL : Room::SOME;
+    }
 
     // What the vertex that keeps only the minimisers costs nature: a price of 0, or one that is lost in rounding.
     double vertex_slack(const Rows<double>& row, double level, double) const {
@@ -87,9 +90,10 @@ template <class D> struct Penalized {
 
     // The largest y that the best eta can have: the edge of the domain, or f'(1/m) for minimisers of mass m.
     template <class T> T largest_y(const Rows<T>& rows, T weight, const Solved<T>& solved) const {
-        if (divergence.edge < INFINITE) return broadcast<T>(divergence.edge);
-        const bool within = all(-solved.distance < 0.9 * divergence.top * weight);
-        return within ? broadcast<T>(INFINITE) : for_minimisers(rows, [&](double m) { return divergence.largest_y(m); });
+        const Mask<T> within = (solved.base == broadcast<T>(0.0)) | (-solved.distance < 0.9 * divergence.top * weight);
+        if (all(within)) return broadcast<T>(divergence.edge);
+        const T highest = for_minimisers(rows, [&](double m) { return divergence.largest_y(m); });
+        return select(within, broadcast<T>(divergence.edge), highest);
     }
 
     // A bound on the rounding error of E f*' - 1.
@@ -147,6 +151,12 @@ template <class D> struct Penalized {
                 low = select(base == one, low, select(known, low, tight));
             }
             shift = select(known, shift, cold);
+        }
+        if (D::EXACT_NEWTON && accuracy == Accuracy::FAST) {
+            const T miss = dual_moments(f, rows, theta, base, shift).miss;
+            shift += logarithm_of_sum(one, miss);  // E exp(-u) falls by what the shift rises
+            const Mask<T> moderate = (miss > broadcast<T>(-0.999)) & (miss < broadcast<T>(1e3)) & (shift > low);
+            return {larger(-weight * shift, zero), shift * weight, weight, base, moderate, Room::SOME};
         }
         const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));

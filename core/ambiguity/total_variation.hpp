@@ -25,10 +25,10 @@ inline T move_mass(const Rows<T>& rows, T ceiling, T share, double* out, int64_t
         store(out + j * stride, p - taken);
         moved += taken;
     }
-    const T scale = 1.0 + moved / lowest_mass(rows);
+    const T mass = lowest_mass(rows);
     for (int64_t j = 0; j < rows.length; ++j) {
         const T kept = load<T>(out + j * stride);
-        store(out + j * stride, select(rows.rise(j) == zero, kept * scale, kept));
+        store(out + j * stride, select(rows.rise(j) == zero, kept + moved * (rows.mass(j) / mass), kept));
     }
     return moved;
 }

@@ -63,12 +63,19 @@ struct PowerFamily {
     explicit PowerFamily(double k)
         : k(k),
           edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE),
-          top(k < 1.0 ? edge : largest_argument(k)),
+          top(largest_argument(k)),
           floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
           reach(SERIES_REACH / (1.0 + magnitude(k))),
           bend(k <= 1.5 ? 1.0 + magnitude(2.0 - k) : INFINITE),
           rounding(16.0),
           near(power_series(k)) {}
+
+    static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
+    static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
+    static constexpr bool CHEAP_EXCESS = true;   // is f* - y a by-product of f*'?
+
+    // How far u may move before f*'' jumps.
+    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
     double f(double t) const { return power_generator(k, t); }
 
@@ -119,6 +126,9 @@ struct ChiSquare : PowerFamily {
         rounding = 4.0;
     }
 
+    static constexpr bool CANCELS = false;
+    template <class T> static T clearance(T u) { return magnitude(1.0 - u); }
+
     template <class T> Tilt<T> at(T, T u) const {
         const T one = broadcast<T>(1.0);
         const Mask<T> active = u < one;
@@ -134,6 +144,8 @@ struct ChiSquare : PowerFamily {
 struct KullbackLeibler : PowerFamily {
     KullbackLeibler() : PowerFamily(1.0) {}
 
+    static constexpr bool EXACT_NEWTON = true;
+
     template <class T> Tilt<T> at(T, T u) const {
         const Exponential<T> e = reduce_exponential(-u);
         const T growth = e.power * e.rest + (e.power - 1.0);
@@ -147,6 +159,8 @@ struct KullbackLeibler : PowerFamily {
 struct Burg : PowerFamily {
     Burg() : PowerFamily(0.0) {}
 
+    static constexpr bool CHEAP_EXCESS = false;
+
     template <class T> Tilt<T> at(T base, T u) const {
         const T inverse = 1.0 / (base + u);
         const T growth = inverse - 1.0, log_q = logarithm_of_sum(base, u);
@@ -158,6 +172,8 @@ struct Burg : PowerFamily {
 
 struct Hellinger : PowerFamily {
     Hellinger() : PowerFamily(0.5) {}
+
+    static constexpr bool CANCELS = false;
 
     template <class T> Tilt<T> at(T base, T u) const {
         const T inverse = 1.0 / (base + 0.5 * u);

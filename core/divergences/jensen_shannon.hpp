@@ -15,6 +15,11 @@ struct JensenShannon {
     double offset = 0.0;
     Series near;
 
+    static constexpr bool EXACT_NEWTON = false;
+    static constexpr bool CANCELS = true;
+    static constexpr bool CHEAP_EXCESS = false;
+    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
+
     JensenShannon() {
         // f*'' = f*' + f*'^2
         near.b[0] = 1.0;
@@ -52,7 +57,7 @@ struct JensenShannon {
             };
             return integrate_twice(next, d);
         }
-        return t * logarithm(t) - (t + 1.0) * logarithm(0.5 * (t + 1.0));
+        return t * logarithm(2.0 / (1.0 + 1.0 / t)) - logarithm(0.5 * (t + 1.0));
     }
 
     double largest_y(double mass) const { return logarithm(2.0 / (1.0 + mass)); }

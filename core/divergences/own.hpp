@@ -19,7 +19,7 @@ struct OwnConjugate {
 
 // Infinite slopes become large ones, so that their product with zero is zero; what is no number is too far up.
 inline double bounded_slope(OwnFunction derivative, double s) {
-    constexpr double LARGEST = 1e300;
+    constexpr double LARGEST = 1e307;
     const double slope = derivative(s);
     return slope < LARGEST ? larger(slope, 0.0) : LARGEST;
 }

@@ -20,6 +20,7 @@ template <class T> struct Tilt {
 // Powers of y near 0, where the plain formulas cancel: f*'(y) = sum of b[j] y^j, b[0] = 1.
 struct Series {
     static constexpr int TERMS = 12;
+    static constexpr bool CANCELS = false;
     double b[TERMS + 1];
 
     template <class T> Tilt<T> at(T, T u) const {
@@ -34,6 +35,7 @@ struct Series {
         }
         return {growth * y + 1.0, growth * y, curvature, excess * y * y, cost * y * y};
     }
+    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 };
 
 constexpr double LEAST_SHIFT = 1e-290;  // nearer to the edge of its domain, f*' is not a number

@@ -30,7 +30,11 @@ def spread_out(low: float, high: float, count: int) -> FloatArray:
 
 CASES: list[tuple[str, Callable[[mpf], mpf], FloatArray]] = [
     ("exponential", mp.exp, spread_out(-700.0, 700.0, 2000)),
-    ("exponential_less_one", mp.expm1, np.concatenate([spread_out(-40.0, 40.0, 1000), 10.0 ** np.linspace(-300, 0, 500)])),
+    (
+        "exponential_less_one",
+        mp.expm1,
+        np.concatenate([spread_out(-40.0, 40.0, 1000), 10.0 ** np.linspace(-300, 0, 500)]),
+    ),
     ("logarithm", mp.log, np.concatenate([10.0 ** np.linspace(-323, 308, 2000), 1.0 + np.linspace(-0.3, 0.5, 2001)])),
 ]
 

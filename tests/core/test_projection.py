@@ -23,7 +23,9 @@ def rows(count: int) -> list[tuple[Any, Any, float]]:
     return made
 
 
-@pytest.mark.parametrize("divergence", [rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.Hellinger()], ids=repr)
+@pytest.mark.parametrize(
+    "divergence", [rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.Hellinger()], ids=repr
+)
 def test_agrees_with_cvxpy(divergence: Any) -> None:
     for p, z, target in rows(12):
         found = divergence.core.constrained().project(p, z, target) * divergence.scale

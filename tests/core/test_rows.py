@@ -101,7 +101,11 @@ def digest(threads: int) -> str:
         bracket, answer = bellman.bracket(v), bellman.worst_case(v)
         for array in (bellman.apply(v), bracket.q_lower, bracket.q_upper, answer.model.probabilities, answer.eta):
             total.update(np.ascontiguousarray(array).tobytes())
-    for ambiguity in (rm.Penalized(rm.ChiSquare(), 1.0), rm.Constrained(rm.KL(), 0.2), rm.Penalized(rm.Hellinger(), 1.0)):
+    for ambiguity in (
+        rm.Penalized(rm.ChiSquare(), 1.0),
+        rm.Constrained(rm.KL(), 0.2),
+        rm.Penalized(rm.Hellinger(), 1.0),
+    ):
         solution = rm.solve(big, ambiguity, threads=threads, tol=1e-7)
         total.update(solution.lower.tobytes() + solution.upper.tobytes() + solution.policy.tobytes())
     return total.hexdigest()

@@ -56,14 +56,34 @@ def my_conjugate(s: float) -> float:
     return math.exp(s - 1.0)
 
 
-def test_an_own_divergence_is_learned_like_the_built_in_one() -> None:
-    own, mdp = rm.Divergence("my KL", my_conjugate, my_conjugate), rm.problems.chain(restart=0.5)
+def my_normal_conjugate(s: float) -> float:
+    return math.expm1(s)
+
+
+def my_normal_derivative(s: float) -> float:
+    return math.exp(s)
+
+
+OWN = (
+    rm.Divergence("t log t", my_conjugate, my_conjugate),
+    rm.Divergence("t log t - t + 1", my_normal_conjugate, my_normal_derivative),
+)
+
+
+@pytest.mark.parametrize(("form", "level"), [(rm.Penalized, 1.0), (rm.Constrained, 0.1)])
+@pytest.mark.parametrize("own", OWN, ids=repr)
+def test_an_own_divergence_is_learned_like_the_built_in_one(own: Any, form: Any, level: float) -> None:
+    mdp = rm.problems.chain(restart=0.5)
     with np.errstate(over="ignore"):
         mine, built_in = (
-            rm.GenerativeQLearning(rm.Penalized(divergence, 1.0)).run(mdp, 30, record_every=100)
+            rm.GenerativeQLearning(form(divergence, level)).run(mdp, 30, record_every=100)
             for divergence in (own, rm.KL())
         )
     assert np.abs(mine.q - built_in.q).max() <= 1e-9
+
+
+def test_an_own_penalty_is_learned_from_a_stream_like_the_built_in_one() -> None:
+    own = rm.Divergence("my KL", my_conjugate, my_conjugate)
     x = np.random.default_rng(0).uniform(0.0, 2.0, 500)
     learned, known = (
         rm.learn_worst_case(rm.Penalized(divergence, 1.0), x, (0.0, 2.0)) for divergence in (own, rm.KL())

@@ -289,6 +289,72 @@ def test_an_environment_that_leaves_its_space() -> None:
         FOLLOW.run(Leaver(), 1)
 
 
+class Reporter(gymnasium.Env[Any, Any]):
+    """Reports the same observation at every reset, and another at every step."""
+
+    action_space = spaces.Discrete(1)
+
+    def __init__(self, space: Any, first: Any, later: Any) -> None:
+        self.observation_space, self.first, self.later = space, first, later
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return self.first, {}
+
+    def step(self, action: Any) -> Any:
+        return self.later, 0.0, False, False, {}
+
+
+PAIR = spaces.MultiDiscrete([2, 3])
+
+
+@pytest.mark.parametrize("learner", [FOLLOW, rm.MarkovianQLearning(rm.Nominal(), rm.EpsilonGreedy(0.5))])
+@pytest.mark.parametrize("at_reset", [True, False], ids=["reset", "step"])
+@pytest.mark.parametrize(
+    ("space", "good", "bad", "shown"),
+    [
+        (spaces.Discrete(3), 0, 1.5, "1.5"),
+        (spaces.Discrete(3), np.int64(2), np.float32(0.5), "np.float32(0.5)"),
+        (spaces.Discrete(3), 0, math.nan, "nan"),
+        (spaces.Discrete(3), 0, -math.inf, "-inf"),
+        (spaces.Discrete(3), 0, "1", "'1'"),
+        (spaces.Discrete(3), 0, np.array([1]), "array([1])"),
+        (PAIR, np.array([1, 2]), np.array([1.0, 0.5]), "np.float64(0.5)"),
+        (spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3))), (1, 2), (1, None), "None"),
+    ],
+    ids=repr,
+)
+def test_observations_that_are_no_whole_numbers(
+    learner: Any, at_reset: bool, space: Any, good: Any, bad: Any, shown: str
+) -> None:
+    world = Reporter(space, bad if at_reset else good, bad)
+    refused(ValueError, f"observations of Reporter must be whole numbers: got {shown}", lambda: learner.run(world, 5))
+
+
+@pytest.mark.parametrize("at_reset", [True, False], ids=["reset", "step"])
+@pytest.mark.parametrize(
+    ("space", "good", "bad"),
+    [
+        (spaces.Discrete(3), 0, -1),
+        (spaces.Discrete(3, start=1), 1, 4.0),
+        (PAIR, np.array([0, 0]), np.array([0, 3])),  # the place of (1, 0)
+        (PAIR, np.array([0, 0]), np.array([1, -1])),  # the place of (0, 2)
+        (PAIR, np.array([0, 0]), np.array([0, 0, 0])),
+        (PAIR, np.array([0, 0]), np.array([0])),
+    ],
+    ids=repr,
+)
+def test_observations_outside_their_space(at_reset: bool, space: Any, good: Any, bad: Any) -> None:
+    world = Reporter(space, bad if at_reset else good, bad)
+    sentence = f"observations must lie in the space of Reporter: got {bad!r}"
+    refused(ValueError, sentence, lambda: FOLLOW.run(world, 5))
+
+
+def test_whole_numbers_of_any_type_are_observations() -> None:
+    for one in (1, 1.0, True, np.True_, np.int8(1), np.uint64(1), np.float32(1.0), np.array(1), np.array(1.0)):
+        learned = rm.MarkovianQLearning(rm.Nominal()).run(Reporter(spaces.Discrete(2), one, one), 3, discount=0.5)
+        assert learned.visits.tolist() == [[0], [3]]
+
+
 def test_an_environment_whose_reward_is_no_number() -> None:
     class Nan(gymnasium.Env[Any, Any]):
         observation_space, action_space = spaces.Discrete(1), spaces.Discrete(1)

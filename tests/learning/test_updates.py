@@ -53,6 +53,26 @@ def test_learners_come_to_the_solution(doubt: Any, learner: Any) -> None:
     assert late <= 3 * counted
 
 
+def quadratic(s: float) -> float:
+    return s + 0.25 * s * s if s > -2.0 else -1.0
+
+
+def quadratic_derivative(s: float) -> float:
+    return 1.0 + 0.5 * s if s > -2.0 else 0.0
+
+
+@each_learner
+def test_learners_come_to_the_solution_of_an_own_ball(learner: Any) -> None:
+    # Its f is known by f* alone; the learned weight once followed the f of another divergence, and runs diverged.
+    mdp, own = rm.problems.chain(restart=0.5), rm.Divergence("mine", quadratic, quadratic_derivative)
+    exact = rm.solve(mdp, rm.Constrained(rm.ChiSquare(), 0.1), tol=1e-10)
+    mine, built_in = (
+        mean_error(learner(rm.Constrained(f, 0.1)).run_many(mdp, samples=80_000, seeds=8, reference=exact.q))
+        for f in (own, rm.ChiSquare())
+    )
+    assert mine <= 2 * built_in
+
+
 @each_learner
 @pytest.mark.parametrize("weight", [0.1, 0.5])
 @each_penalty

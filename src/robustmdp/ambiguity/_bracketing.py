@@ -79,7 +79,7 @@ class Bracketing:
         width = high - low
         falsi = low + width * (self._at_low / (self._at_low - self._at_high))
         # One side known: a secant step, from the second on too far, and ever more so, to find the other side.
-        beyond = 1.0 if self._steps == 1 else 1.5 * 2.0 ** (self._steps - 2)
+        beyond = 1.0 if self._steps == 1 else 1.5 * 2.0 ** min(0.5 * (self._steps - 1) * (self._steps - 2), 1000.0)
         secant = self._x + np.clip(beyond * self._g / self.rate, -self._longest, self._longest)
         proposal = np.where(self.is_closed, falsi, secant)
         # Two steps have neither halved the bracket nor come ten times closer.
@@ -87,8 +87,10 @@ class Bracketing:
         proposal = np.where(stalled, np.nan if self._steps % 2 else cut, proposal)
         self._widths, self._leasts = [self._widths[1], width], [self._leasts[1], self._least]
         inside = (low < proposal) & (proposal < high)
-        wide = (low > 0.0) & (high > 16.0 * low)
-        middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(np.abs(high)), low + 0.5 * width)
+        # A bracket over several orders of magnitude is halved by its logarithm.
+        small, large = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        wide = (low * high > 0.0) & (large > 16.0 * small)
+        middle = np.where(wide, np.sign(low) * np.sqrt(small) * np.sqrt(large), low + 0.5 * width)
         return np.where(inside, proposal, middle)
 
     def keep(self, at: npt.NDArray[np.int64]) -> None:

@@ -25,7 +25,8 @@ FAST = 1e-12  # of the spread: what a sweep's values may miss
 EXACT = 4e-15  # the same for bounds and distributions
 _SHIFT_STEPS, _WEIGHT_STEPS = 200, 120
 _LONGEST_STEP = math.log(1e4)  # of a weight
-LARGEST_THETA = 1e200
+_LARGEST_COST = 1e300  # what is no number was too large for one
+_LARGEST_LOGARITHM = math.log(1e200)  # of a weight
 
 
 def blend(share: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -39,6 +40,11 @@ class Scaled(NamedTuple):
     p: FloatArray  # (longest, count)
     rise: FloatArray  # (longest, count), (x - min x)/spread
     mean: FloatArray  # (count,), E rise
+
+    @property
+    def lowest_mass(self) -> FloatArray:
+        """The mass of all minimisers."""
+        return np.asarray((self.p * (self.rise == 0.0)).sum(axis=0))
 
     @property
     def variance(self) -> FloatArray:
@@ -121,6 +127,9 @@ class ConjugateRows:
         # A user's f*' is never asked at the edge itself, where it may divide by zero.
         top = conjugate.slope_at_infinity
         self.least = 1e-15 * max(1.0, abs(top), abs(conjugate.slope_at_one)) if top < math.inf else 0.0
+        # The worst case rises with the weight, so that a weight beyond these still bounds from one side. Below, nothing
+        # but the minimum is left; above, arguments of f* differ by less than their rounding.
+        self.lightest, self.heaviest = 1e-200, 0.1 / (EPS * (1.0 + abs(conjugate.slope_at_one)))
         self._compiled = conjugate.core
         self.curvature = conjugate.curvature or 1.0
         self.noise = 2.0 * EPS * (1.0 + abs(conjugate.slope_at_one))  # of an excess
@@ -149,26 +158,30 @@ class ConjugateRows:
         conjugate = self.conjugate
         s = self.anchor(at_edge) - (rows.rise * theta + shift)
         t = conjugate.slopes(s)
-        y, growth = s - conjugate.slope_at_one, t - 1.0
-        area = y * growth
-        excess = np.where(np.abs(y) <= conjugate.near, 0.5 * area, conjugate.values(s) - s)
+        y, growth, value = s - conjugate.slope_at_one, t - 1.0, conjugate.values(s)
+        half = 0.5 * (y * growth)
+        near = np.abs(y) <= conjugate.near
+        excess = np.where(near, half, value - s)
+        # f(t) = s t - f*(s), less its slope at 1
+        cost = np.where(near, half, y * t - (value - conjugate.slope_at_one))
         return Point(
             shift,
             (rows.p * growth).sum(axis=0),
             (rows.p * excess).sum(axis=0),
-            (rows.p * (area - excess)).sum(axis=0),
+            (rows.p * np.fmin(cost, _LARGEST_COST)).sum(axis=0),
             (rows.p * t * rows.rise).sum(axis=0),
         )
 
     def find_shift(self, rows: Scaled, theta: FloatArray, start: Start, tolerance: float) -> Tilt:
         """E t = 1 at given weights, to dual values within `tolerance`."""
         at_edge = self.edge < 2.0 * theta
-        pad = self.conjugate.doubt + 8.0 * EPS * (1.0 + abs(self.conjugate.slope_at_one) + theta)
-        low = np.where(at_edge, np.maximum(self.edge - theta - pad, 0.0), -theta - pad)
+        pad = self.conjugate.doubt + 8.0 * EPS * (1.0 + abs(self.conjugate.slope_at_one))
+        low = np.where(at_edge, np.maximum(self.edge - theta - pad, 0.0), -theta * (1.0 + 8.0 * EPS) - pad)
         high = np.where(at_edge, self.edge, 0.0) + pad
         guess = self.height(at_edge, start.height)  # the shift of a height, and the height of a shift
         near_edge = self.least if self.is_bounded else np.maximum(self.edge - rows.mean * theta, 0.01 * self.edge)
-        cold = np.where(at_edge, near_edge, -rows.mean * theta)
+        # eta = E x, or what t = 1/mass of the minimisers needs for a small weight.
+        cold = np.where(at_edge, near_edge, -np.minimum(rows.mean * theta, -np.log(rows.lowest_mass) / self.curvature))
         x = np.where((low < guess) & (guess < high), guess, np.clip(cold, low, high))
         rate = np.where(start.slope > 0.0, start.slope, self.curvature)
         search = _ShiftSearch(self, rows, theta, at_edge, low, high, rate)
@@ -177,7 +190,7 @@ class ConjugateRows:
     def find_weight(self, rows: Scaled, radius: FloatArray, start: Start, tolerance: float) -> Ball:
         """E f(t) = radius, to dual values within `tolerance`."""
         theta = np.sqrt(2.0 * radius / (self.curvature * np.maximum(rows.variance, 1e-12)))
-        cold = -np.log(np.clip(theta, 1.0 / LARGEST_THETA, 1e3))
+        cold = -np.log(np.clip(theta, 1e-200, 1e3))
         z = np.where(np.isfinite(start.log_weight), start.log_weight, cold)
         rate = np.where(start.rate > 0.0, start.rate, 2.0)
         return _WeightSearch(self, rows, radius, start, rate).run(z, tolerance)
@@ -204,7 +217,7 @@ class _ShiftSearch:
 
     def run(self, x: FloatArray, tolerance: float) -> Tilt:
         solver, bracket, found = self._solver, self._bracket, _copy(self._tilt)
-        resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one)  # of the arguments of f*
+        resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one) + 1e-300  # of the arguments of f*
         for step in range(_SHIFT_STEPS):
             tilt = self._tilt
             point = solver.measure(self._rows, tilt.theta, tilt.at_edge, x)
@@ -216,8 +229,11 @@ class _ShiftSearch:
             least = np.minimum(low.miss, -high.miss)
             noise = solver.noise + 4.0 * EPS * (low.excess + high.excess)
             gap, cut = _meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
-            done = (gap <= tolerance * tilt.theta) | (least <= 4.0 * EPS)
-            done |= width <= 2.0 * EPS * np.maximum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
+            # Values need one side, distributions both, unless one of them sums to 1.
+            has_sides = bracket.is_closed | (tolerance >= FAST) | (least <= tolerance)
+            done = ((gap <= tolerance * tilt.theta) & has_sides) | (least <= 4.0 * EPS)
+            exhausted = width <= 2.0 * EPS * np.minimum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
+            done |= exhausted & (bracket.is_closed | (width <= 0.0))
             done |= tilt.at_edge & (bracket.high <= solver.least)
             if tolerance >= FAST and step > 0:
                 done |= least * np.abs(growth / bracket.rate) <= 0.01 * tolerance * tilt.theta
@@ -228,8 +244,10 @@ class _ShiftSearch:
                     break
                 left = np.flatnonzero(~done)
                 self._keep(left)
-                cut = cut[left]
+                cut, exhausted = cut[left], exhausted[left]
             x = bracket.propose(bracket.low + cut)
+            # Nothing is left between one side and a limit: the limit itself is the other side.
+            x = np.where(exhausted, np.where(np.isinf(self._tilt.low.miss), bracket.low, bracket.high), x)
             if solver.is_bounded:  # what lies beyond the edge cannot be found by halving the distance from it
                 x = np.where(self._tilt.at_edge & np.isinf(self._tilt.low.miss), solver.least, x)
             x = np.where(self._tilt.at_edge, np.maximum(x, solver.least), x)
@@ -273,7 +291,7 @@ class _WeightSearch:
     def __init__(self, solver: ConjugateRows, rows: Scaled, radius: FloatArray, start: Start, rate: FloatArray) -> None:
         self._solver, self._rows, self._radius, self._start = solver, rows, radius, start
         self._all_radii = radius
-        limit = np.full_like(radius, math.log(LARGEST_THETA))
+        limit = np.full_like(radius, _LARGEST_LOGARITHM)
         self._bracket = Bracketing(-limit, limit, rate, _LONGEST_STEP)
         self._at = np.arange(len(radius))
 

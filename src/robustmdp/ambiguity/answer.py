@@ -63,9 +63,7 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     return WorstCase(value, distribution, Multipliers(*checked.paper_multipliers(eta, weight)), gap)
 
 
-def _solve(
-    ambiguity: Ambiguity, p: FloatArray, v: FloatArray, out: FloatArray
-) -> tuple[float, float, float, float]:
+def _solve(ambiguity: Ambiguity, p: FloatArray, v: FloatArray, out: FloatArray) -> tuple[float, float, float, float]:
     level = ambiguity.kernel_level(1.0)
     assert isinstance(level, float)
     spread = float(v.max() - v.min())
@@ -77,7 +75,12 @@ def _solve(
     level = math.ldexp(level, -exponent) if ambiguity.has_weight else level
     low = float(v.min())
     value, gap, eta, weight = ambiguity.kernel.worst_case(p, np.ldexp(v - low, -exponent), level, out)
-    return low + math.ldexp(value, exponent), math.ldexp(gap, exponent), low + math.ldexp(eta, exponent), math.ldexp(weight, exponent)
+    return (
+        low + math.ldexp(value, exponent),
+        math.ldexp(gap, exponent),
+        low + math.ldexp(eta, exponent),
+        math.ldexp(weight, exponent),
+    )
 
 
 def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

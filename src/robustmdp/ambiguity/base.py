@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _display
+from robustmdp.divergences import FDivergence
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ class RowKernel(Protocol):
         value: FloatArray,
         best: IntArray,
     ) -> None:
-        """The same for all pairs of the states lo..hi; value = max over a state's pairs, best = the first to attain it."""
+        """The same for the pairs of states lo..hi; value = max over a state's pairs, best = the first to attain it."""
 
     def bracket(
         self,
@@ -99,6 +100,8 @@ class Ambiguity(ABC):
     has_radius: ClassVar[bool] = False
     """Whether nature stays within `level` of the model in `divergence`."""
     level_name: ClassVar[str] = "level"
+    divergence: FDivergence
+    """What `level` is measured in; a set with neither weight nor radius has none, but for the nominal one."""
 
     @property
     @abstractmethod

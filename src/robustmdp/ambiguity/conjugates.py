@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
-from robustmdp.ambiguity._conjugate_rows import LARGEST_THETA, ConjugateRows, Point, Scaled, Start, Tilt, blend
+from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
 from robustmdp.ambiguity.base import FloatArray, RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values
 from robustmdp.divergences import FDivergence
@@ -135,8 +135,7 @@ class _ConjugateKernel(RowwiseKernel):
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
         scaled, lowest, spread = _scale(rows)
         nominal, free = self._is_nominal(rows.level), self._is_free(rows.level) & (spread > 0.0)
-        lowest_mass = (rows.p * (scaled.rise == 0.0)).sum(axis=0)
-        at_bottom = np.where(scaled.rise == 0.0, rows.p / lowest_mass, 0.0)
+        at_bottom = np.where(scaled.rise == 0.0, rows.p / scaled.lowest_mass, 0.0)
         distribution = np.where(free, at_bottom, rows.p)
         value = np.where(nominal, scaled.mean, 0.0)
         eta, primal, penalty, weight = value.copy(), value.copy(), np.zeros_like(value), np.where(nominal, np.inf, 0.0)
@@ -185,8 +184,7 @@ class PenalizedRows(_ConjugateKernel):
         return np.asarray(level == 0.0)
 
     def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        # Beyond these the worst case changes by less than rounding; it rises with the weight, which keeps bounds valid.
-        return np.clip(level / spread, 1.0 / LARGEST_THETA, LARGEST_THETA)
+        return np.clip(level / spread, self._solver.lightest, self._solver.heaviest)
 
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
         return level * cost
@@ -207,8 +205,8 @@ class PenalizedRows(_ConjugateKernel):
         doubt = level * part.solver.conjugate.doubt
         lower = part.rows.mean * (1.0 - part.terms * EPS) - level * plane.excess
         upper = plane.mean + level * plane.cost + plane.lack * (1.0 + doubt) + plane.surplus * doubt
-        lower = np.where(level <= 1.0 / LARGEST_THETA, 0.0, lower)
-        return Bounds(lower, np.where(level >= LARGEST_THETA, np.inf, upper * (1.0 + 8.0 * EPS)))
+        lower = np.where(level <= part.solver.lightest, 0.0, lower)
+        return Bounds(lower, np.where(level >= part.solver.heaviest, np.inf, upper * (1.0 + 8.0 * EPS)))
 
 
 class ConstrainedRows(_ConjugateKernel):
@@ -322,8 +320,8 @@ def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
     growth = np.maximum(np.abs(steepest - 1.0), np.abs(flattest - 1.0)) + _SLOPE_ROUNDING * (1.0 + steepest)
     # 0 <= f*(s) - s <= y (f*'(s) - 1), which is the better bound where the plain formula cancels; likewise for f(t).
     excess = np.fmin(value - s + blur * growth + error, (np.abs(y) + blur) * growth)
-    area = y * (t - 1.0)
-    cost = area - (value - s) + off * np.abs(y) + blur * (steepest - flattest) + error + 4.0 * EPS * np.abs(area)
+    cost = y * t - (value - conjugate.slope_at_one) + blur * (steepest - flattest) + error
+    cost += (off + 4.0 * EPS * t) * np.abs(y) + 4.0 * EPS * abs(conjugate.slope_at_one)
     cost = np.fmin(cost, (np.abs(y) + blur) * (np.abs(t - 1.0) + off) * (1.0 + 4.0 * EPS))
     widened = 1.0 + part.terms * EPS
     miss = (p * (t - 1.0)).sum(axis=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ class Nominal(Ambiguity):
     """
 
     is_nominal = True
-    divergence: ClassVar[FDivergence] = ChiSquare()
+    divergence: FDivergence = ChiSquare()
     level_name = "weight"
 
     @property
@@ -38,6 +37,9 @@ class Nominal(Ambiguity):
 
         kernel: RowKernel = _core.Nominal()
         return kernel
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("Nominal has nothing to change")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Nominal)
@@ -54,8 +56,6 @@ class Nominal(Ambiguity):
 
 class _Levelled(Ambiguity):
     """What the penalized and the constrained form share: a divergence and a level per pair or for all."""
-
-    divergence: FDivergence
 
     def __init__(self, divergence: FDivergence, level: npt.ArrayLike) -> None:
         checked = _checks.level(self.level_name, level)

@@ -71,6 +71,8 @@ def level_in_words(ambiguity: Ambiguity) -> str:
     """A level as one would say it."""
     if ambiguity.is_nominal:
         return "trust the model"
+    if not (ambiguity.has_weight or ambiguity.has_radius):
+        return ambiguity.label
     name, level = ambiguity.divergence.name, ambiguity.level
     if isinstance(level, np.ndarray):
         finite = level[np.isfinite(level)]

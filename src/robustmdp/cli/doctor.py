@@ -54,7 +54,7 @@ def doctor(as_json: bool, quiet: bool) -> None:
 def _machine() -> dict[str, Any]:
     from numba.core import config
 
-    from robustmdp import _jit
+    from robustmdp.learning import _jit
     from robustmdp.operators.threads import thread_count
 
     folder = _jit.cache_folder()

@@ -9,7 +9,7 @@ import click
 
 from robustmdp.cli import options as given
 from robustmdp.cli.options import INTERRUPTED, NOT_CONVERGED
-from robustmdp.cli.progress import Bar
+from robustmdp.cli.progress import LEARNING, Bar
 
 
 @click.command(short_help="Learn robustly from samples, a trajectory or a log.")
@@ -54,7 +54,7 @@ def learn(
     out = options.pop("out")
     check_out(out, ".csv", ".parquet", ".pq", ".json")
     written = {name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
-    with Bar(quiet) as bar:
+    with Bar(quiet, LEARNING) as bar:
         found = learners.learned(problem, written, learners.Meter(bar), **options)
     if out is not None and found.solution.status.code != "interrupted":
         io.write(found.solution, out)

@@ -7,17 +7,18 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-_FIRST = "Preparing the kernels (the first run compiles them)"
+LEARNING = "Preparing the learners (the first run compiles them)"
 
 
 class Bar:
     """A bar that vanishes when done; silent with --quiet and where nobody looks.
 
-    A solver answers Ctrl-C with what it has so far, which is no use to a study of many: the next `check` raises again.
+    `first` is shown until the first `show`. A solver answers Ctrl-C with what it has so far, which is no use to a study
+    of many: the next `check` raises again.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._quiet, self._stopped = quiet, False
+    def __init__(self, quiet: bool = False, first: str = "Starting") -> None:
+        self._quiet, self._first, self._stopped = quiet, first, False
 
     def __enter__(self) -> Bar:
         from rich.console import Console
@@ -27,7 +28,7 @@ class Bar:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         hidden = self._quiet or not console.is_terminal
         self._bar = Progress(*columns, console=console, disable=hidden, transient=True)
-        self._task: Any = self._bar.add_task(_FIRST, total=1.0)
+        self._task: Any = self._bar.add_task(self._first, total=1.0)
         self._bar.start()
         self._listening = _is_ours()
         if self._listening:

@@ -11,7 +11,7 @@ import click
 
 from robustmdp.cli import options as given
 from robustmdp.cli.options import INTERRUPTED
-from robustmdp.cli.progress import Bar
+from robustmdp.cli.progress import LEARNING, Bar
 
 if TYPE_CHECKING:
     from robustmdp.experiments.params import Option
@@ -130,7 +130,7 @@ def carry_out(
     planned = plan(experiments, quick=quick, **given_by(written))
     where = engine_of(engine, workers, address)
     try:
-        with Bar(quiet) as bar:
+        with Bar(quiet, LEARNING) as bar:
             return reproduce(planned, out, where, resume=resume, as_csv=as_csv, progress=_Meter(bar))
     except KeyboardInterrupt:
         return None

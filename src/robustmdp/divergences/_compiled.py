@@ -50,9 +50,13 @@ def from_low_level(function: Any) -> Compiled | None:
 
 
 def as_python(compiled: Compiled) -> Callable[[float], float]:
-    """A function of Python that Numba can call as well."""
-    function: Callable[[float], float] = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(compiled.address)
-    return function
+    """A function of Python, which Numba can compile as well."""
+    pointer = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(compiled.address)
+
+    def call(s: float) -> float:
+        return float(pointer(s))
+
+    return call
 
 
 @lru_cache(maxsize=64)

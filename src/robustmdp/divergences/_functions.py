@@ -13,7 +13,7 @@ from robustmdp.divergences import _compiled
 from robustmdp.divergences.base import FloatArray
 
 _AGREEMENT = 1e-12  # how closely a function of an array, or a compiled one, must meet the one of a number
-_LARGEST = 1e300  # stands for infinite slopes, so that their product with zero is zero
+_LARGEST = 1e307  # stands for infinite slopes, so that their product with zero is zero
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -164,7 +164,7 @@ class Conjugate:
         return self.conjugate.of(s)
 
     def slopes(self, s: FloatArray) -> FloatArray:
-        """f*', in [0, 1e300]; what is no number is too far up."""
+        """f*', in [0, 1e307]; what is no number is too far up."""
         return np.fmax(np.fmin(self.derivative.of(s), _LARGEST), 0.0)
 
     @cached_property
@@ -181,23 +181,29 @@ class Conjugate:
         """A bound on the rounding error of f* at s.
 
         Four units in the last place of the largest of 1, f'(1) and f*, and of the change of f* by a rounding of s,
-        times what the samples show beyond that.
+        times what the samples show beyond that; and by what f(1) is not 0.
         """
+        return self._noise * self._unit_error(s, value, slope) + self._offset
+
+    def _unit_error(self, s: FloatArray, value: FloatArray, slope: FloatArray) -> FloatArray:
         size = np.maximum(max(1.0, abs(self.slope_at_one)), np.abs(value)) + np.abs(s) * slope
-        return np.asarray(4.0 * _EPS * self._excess_noise * size)
+        return np.asarray(4.0 * _EPS * size)
 
     @cached_property
-    def _excess_noise(self) -> float:
-        """By what factor samples break f*'(a) (b-a) <= f*(b) - f*(a) <= f*'(b) (b-a), in units of `value_error`."""
+    def _noise(self) -> float:
+        """By what factor samples break f*'(a) (b-a) <= f*(b) - f*(a) <= f*'(b) (b-a)."""
         s = self._samples
         value, slope = self.values(s), self.slopes(s)
         known = np.isfinite(value) & (slope < _LARGEST)
         s, value, slope = s[known], value[known], slope[known]
-        vars(self)["_excess_noise"] = 1.0
-        error = self.value_error(s, value, slope)
+        error = self._unit_error(s, value, slope)
         step, rise = np.diff(s), np.diff(value)
         broken = np.maximum(slope[:-1] * step - rise, rise - slope[1:] * step) / (error[1:] + error[:-1])
         return max(1.0, 2.0 * float(broken.max(initial=0.0)))
+
+    @cached_property
+    def _offset(self) -> float:
+        return abs(self.conjugate(self.slope_at_one) - self.slope_at_one)
 
     @cached_property
     def near(self) -> float:

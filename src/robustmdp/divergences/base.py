@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -97,4 +96,3 @@ def check_divergence(divergence: object) -> FDivergence:
     if isinstance(divergence, FDivergence):
         return divergence
     raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
-

@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.divergences import FDivergence, JensenShannon, TotalVariation
 from robustmdp.learning import _jit, _kernels
 from robustmdp.learning._kernels import (

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.pupils import Pupil, Tables
 from robustmdp.learning.runnable import Runnable

@@ -47,6 +47,8 @@ def to_words(thing: Any) -> Any:
     name = type(thing).__name__
     if getattr(thing, "has_weight", False) or getattr(thing, "has_radius", False):
         return {"type": name, "divergence": to_words(thing.divergence), thing.level_name: to_words(thing.level)}
+    if getattr(thing, "is_nominal", False):
+        return {"type": name}
     # A user's own divergence is made of functions.
     _checks.must(getattr(thing, "is_built_in", True), f"a checkpoint can hold built-in divergences only: got {thing!r}")
     if is_dataclass(thing):

@@ -16,6 +16,7 @@ from robustmdp.learning._kernels import (
     CONSTRAINED,
     CRESSIE_READ,
     NOMINAL,
+    OWN,
     TOTAL_VARIATION,
     conjugate,
     generator,
@@ -76,6 +77,12 @@ def outcome(kind, k, edge, weight, inverse, eta, x):
         return -math.inf, math.inf, math.inf
     ratio, curvature = tilt(kind, k, y)
     return eta - weight * conjugate(kind, k, y), ratio, curvature
+
+
+@inlined
+def divergence_at(kind, k, y, ratio):
+    """f(t) at t = f*'(y), which is `ratio`; t y - f*(y) for a user's own, whose f is known by f* alone."""
+    return y * ratio - conjugate(kind, k, y) if kind == OWN else generator(kind, k, ratio)
 
 
 @inlined
@@ -394,7 +401,7 @@ def follow(spec, steps, first, start, levels, tables, extent, diverged, states, 
                     if mode == CONSTRAINED:
                         value -= weight * level
                         if 0.0 < level < math.inf:
-                            excess = generator(kind, k, ratio) - level
+                            excess = divergence_at(kind, k, (eta - at) * inverse, ratio) - level
                             usual = excesses[cell]
                             weights[cell] = renew_weight(weight, level, excess, usual, min(1.0, relative), spread)
                             excesses[cell] = usual + min(1.0, relative) * (abs(excess) - usual)

@@ -151,9 +151,7 @@ class RobustBellman:
         values = np.empty(len(chosen.pairs))
 
         def task(lo: int, hi: int) -> None:
-            self._kernel.values(
-                self.model, self._levels, self._outcome, chosen.pairs, lo, hi, self._memory, values
-            )
+            self._kernel.values(self.model, self._levels, self._outcome, chosen.pairs, lo, hi, self._memory, values)
 
         threads.run(task, threads.split(chosen.starts, self._parts), self._workers)
         self.rows += len(chosen.pairs)
@@ -189,9 +187,7 @@ class RobustBellman:
         self._set_outcome(v)
 
         def task(lo: int, hi: int) -> None:
-            self._kernel.sweep(
-                self.model, self._levels, self._outcome, lo, hi, self._memory, self._q, value, best
-            )
+            self._kernel.sweep(self.model, self._levels, self._outcome, lo, hi, self._memory, self._q, value, best)
 
         threads.run(task, self._state_ranges, self._workers)
         self.rows += self.mdp.n_pairs
@@ -209,9 +205,7 @@ class RobustBellman:
         scale = float(np.abs(self._outcome).max()) + self._largest_reward
 
         def task(lo: int, hi: int) -> None:
-            self._kernel.bracket(
-                self.model, self._levels, self._outcome, scale, lo, hi, self._memory, lower, upper
-            )
+            self._kernel.bracket(self.model, self._levels, self._outcome, scale, lo, hi, self._memory, lower, upper)
 
         threads.run(task, self._pair_ranges, self._workers)
         self.rows += mdp.n_pairs

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman

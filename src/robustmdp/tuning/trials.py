@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Nominal
+from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
 from robustmdp.planning import evaluate, solve
 from robustmdp.result import Solution
@@ -166,14 +166,9 @@ def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.
     """The policy itself; for a set of nature's choices, the one that is optimal against it."""
     if isinstance(policy, Solution):
         return policy.policy
-    if _is_set(policy):
-        return whole(solve(mdp, policy, tol=tol, threads=threads)).policy
+    if is_set(policy):
+        return whole(solve(mdp, check_ambiguity(policy), tol=tol, threads=threads)).policy
     return np.asarray(policy)
-
-
-def _is_set(policy: object) -> TypeGuard[Ambiguity]:
-    """Whether it is a set of nature's choices, ours or a user's own; `solve` says what a set must have."""
-    return hasattr(policy, "is_nominal") or hasattr(policy, "worst_case")
 
 
 def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity, Constrained
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity import Ambiguity, Constrained, check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.planning import evaluate
@@ -129,13 +128,7 @@ class Adversary:
 
     @property
     def name(self) -> str:
-        ambiguity = self.ambiguity
-        if ambiguity.is_nominal:
-            return "the model"
-        if not (ambiguity.has_weight or ambiguity.has_radius):
-            return f"worst case, {ambiguity}"
-        shown = f"{ambiguity.level:.3g}" if np.ndim(ambiguity.level) == 0 else "per pair"
-        return f"worst case, {ambiguity.divergence.name} {ambiguity.level_name} {shown}"
+        return "the model" if self.ambiguity.is_nominal else f"worst case, {self.ambiguity.label}"
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -87,8 +88,6 @@ class EnvironmentSource(OnePath):
             note(action)
             states[step], pairs[step], rewards[step] = state, pair, reward
             self._state = successor = index(observation)
-            if not 0 <= successor < n_states:
-                _checks.fail(f"observations must lie in the space of {self.name}: got {observation!r}")
             following[step] = n_states if terminated else successor
             if terminated or truncated or len(self._journal) >= _LONGEST:
                 self._reset()
@@ -112,8 +111,6 @@ class EnvironmentSource(OnePath):
             observation, reward, terminated, truncated, _ = self._env.step(action + offset)
             self._journal.append(action)
             self._state = successor = self._index(observation)
-            if not 0 <= successor < n_states:
-                _checks.fail(f"observations must lie in the space of {self.name}: got {observation!r}")
             states[0, 0], pairs[0, 0], rewards[0, 0] = state, pair, reward
             following[0, 0] = n_states if terminated else successor
             if not (low <= reward <= high and math.isfinite(reward)):
@@ -183,17 +180,36 @@ def _indexer(space: Any, role: str, name: str) -> Callable[[Any], int]:
     parts = _parts_of(space)
     if parts is None:
         _checks.fail(f"the environment must have discrete spaces: {role} of {name} is {space}")
-    if isinstance(space, spaces.Discrete):
-        start = parts[0][1]
-        return int if start == 0 else lambda observation: int(observation) - start
 
-    def index(observation: Any) -> int:
-        place = 0
-        for value, (size, start) in zip(_flat(observation), parts, strict=True):
-            place = place * size + int(value) - start
+    def digit(value: Any, size: int, start: int, observation: Any) -> int:
+        place = _whole_number(value, name) - start
+        if not 0 <= place < size:
+            _checks.fail(f"observations must lie in the space of {name}: got {observation!r}")
         return place
 
-    return index
+    def index_of_parts(observation: Any) -> int:
+        values, place = list(_flat(observation)), 0
+        if len(values) != len(parts):
+            _checks.fail(f"observations must lie in the space of {name}: got {observation!r}")
+        for value, (size, start) in zip(values, parts, strict=True):
+            place = place * size + digit(value, size, start, observation)
+        return place
+
+    if isinstance(space, spaces.Discrete):
+        size, start = parts[0]
+        return lambda observation: digit(observation, size, start, observation)
+    return index_of_parts
+
+
+def _whole_number(value: Any, name: str) -> int:
+    """An integer of any type, or a float without a fraction; `int` would cut a fraction off."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        number = np.asarray(value)
+        if number.ndim == 0 and number.dtype.kind in "bf" and float(number).is_integer():
+            return int(number)
+        _checks.fail(f"observations of {name} must be whole numbers: got {value!r}")
 
 
 def _flat(observation: Any) -> Iterator[Any]:
