@@ -110,7 +110,7 @@ SIGNATURES = {
     "read": "(path, discount, *, format)",
     "write": "(thing, path, *, format, meta)",
     "radius_from_counts": "(counts, divergence, confidence, *, method, seed)",
-    "robustness_curve": "(mdp, divergence, weights, *, radii, initial, tol, threads, progress)",
+    "robustness_curve": "(mdp, divergence, weights, *, radii, levels, initial, tol, threads, progress)",
     "stress": "(mdp, policies, perturbed_worlds, *, initial, tol, threads, progress)",
     "RobustBellman": "(mdp, ambiguity, *, threads)",
     "Penalized": "(divergence, weight)",

@@ -59,7 +59,7 @@ template <class D> struct Constrained {
         const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
         T distance = start[0], weight = start[1];
         const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
-        T base = select(divergence.edge < 2.0 * rows.spread / weight, zero, one);
+        T base = select(divergence.near_edge < 2.0 * rows.spread / weight, zero, one);
         if (!all(known)) {
             // What all divergences look like near the model: w = sqrt(Var x/(2 rho)).
             const T guess = root(0.5 * variance(rows) / radius), unknown = broadcast<T>(NOT_A_NUMBER);
@@ -147,7 +147,7 @@ template <class D> struct Constrained {
             const T gain = 0.5 * (by_distance * further + by_weight * heavier);
             const T relative = larger(magnitude(at.miss), magnitude(heavier) * theta);
             value = select(done, value, rows.mean_rise - weight * (at.excess + radius));
-            Mask<T> sane = (gain >= zero) & (relative < broadcast<T>(0.1)) & (determinant > zero);
+            Mask<T> sane = (gain >= zero) & (relative * bend < broadcast<T>(0.1)) & (determinant > zero);
             // Outside of this f*' is not a number.
             const T shift = distance * theta;
             sane &= select(base == one, shift, shift - broadcast<T>(divergence.top + divergence.floor)) >= broadcast<T>(-divergence.top);
@@ -162,7 +162,7 @@ template <class D> struct Constrained {
             if (all(done)) break;
             // Never to less than a quarter of the weight, nor of the distance from the edge.
             T share = one / larger(one, larger(-heavier * theta, 0.3 * heavier * theta) * (4.0 / 3.0));
-            if (divergence.edge < INFINITE) {
+            if (divergence.near_edge < INFINITE) {
                 const T edge_share = one / larger(one, (-further / distance) * (4.0 / 3.0));
                 share = select(base == zero, smaller(share, edge_share), share);
             }

@@ -135,7 +135,7 @@ template <class D> struct Penalized {
         const T size = rows.spread * theta;
         T base = one, low = larger(-size, broadcast<T>(-divergence.top)), high = zero;
         T shift = start * theta;
-        if (divergence.edge < INFINITE) {
+        if (divergence.near_edge < INFINITE) {
             base = select(divergence.edge < 2.0 * size, zero, one);
             low = select(base == one, low, larger(divergence.edge - size, broadcast<T>(divergence.floor)));
             high = select(base == one, zero, broadcast<T>(divergence.edge));
@@ -143,7 +143,7 @@ template <class D> struct Penalized {
         const Mask<T> known = (low <= shift) & (shift <= high);
         if (!all(known)) {
             T cold = larger(-rows.mean_rise * theta, low);
-            if (divergence.edge < INFINITE) {
+            if (divergence.near_edge < INFINITE) {
                 // f*' is convex there, so that E f*' >= f*'(E y); and the minimisers alone have a mass of at most 1.
                 const T least = for_minimisers(rows, [&](double m) { return divergence.least_distance(m); });
                 const T tight = larger(larger(divergence.edge - rows.mean_rise * theta, low), least);

@@ -9,6 +9,7 @@ struct JensenShannon {
     double edge = LOG2;
     double top = LOG2;
     double floor = LEAST_SHIFT;
+    double near_edge = LOG2;
     double reach = 0.02;
     double bend = 3.0;
     double rounding = 16.0;

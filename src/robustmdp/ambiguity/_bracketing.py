@@ -43,7 +43,8 @@ class Bracketing:
 
     def __init__(self, low: FloatArray, high: FloatArray, rate: FloatArray, longest: float = np.inf) -> None:
         self.low, self.high = low.copy(), high.copy()
-        self.rate = rate.copy()  # -dg/dx, where only one side is known
+        self.rate = rate.copy()  # -dg/dx: a guess, then measured
+        self.is_measured = np.zeros(low.shape, dtype=bool)
         self._at_low, self._at_high = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
         self._x, self._g = np.full(low.shape, np.nan), np.full(low.shape, np.nan)
         self._least = np.full(low.shape, np.inf)  # |g|
@@ -66,7 +67,8 @@ class Bracketing:
             np.multiply(stays, np.where(kept > 0.0, kept, 0.5), out=stays, where=same & closed)
         # f*' of extreme arguments is clipped, so that the secant's slope may vanish.
         rate = (g - self._g) / (self._x - x)
-        self.rate = np.where(np.isfinite(rate) & (rate > 0.0), rate, self.rate)
+        self.is_measured = np.isfinite(rate) & (rate > 0.0)
+        self.rate = np.where(self.is_measured, rate, self.rate)
         self.low, self._at_low = np.where(left, x, self.low), np.where(left, h, self._at_low)
         self.high, self._at_high = np.where(left, self.high, x), np.where(left, self._at_high, h)
         self._x, self._g = x, g

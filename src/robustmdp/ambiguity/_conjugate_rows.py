@@ -218,7 +218,7 @@ class _ShiftSearch:
     def run(self, x: FloatArray, tolerance: float) -> Tilt:
         solver, bracket, found = self._solver, self._bracket, _copy(self._tilt)
         resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one) + 1e-300  # of the arguments of f*
-        for step in range(_SHIFT_STEPS):
+        for _ in range(_SHIFT_STEPS):
             tilt = self._tilt
             point = solver.measure(self._rows, tilt.theta, tilt.at_edge, x)
             above = point.miss > 0.0
@@ -235,8 +235,9 @@ class _ShiftSearch:
             exhausted = width <= 2.0 * EPS * np.minimum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
             done |= exhausted & (bracket.is_closed | (width <= 0.0))
             done |= tilt.at_edge & (bracket.high <= solver.least)
-            if tolerance >= FAST and step > 0:
-                done |= least * np.abs(growth / bracket.rate) <= 0.01 * tolerance * tilt.theta
+            if tolerance >= FAST:
+                expected = least * np.abs(growth / bracket.rate)
+                done |= bracket.is_measured & (expected <= 0.01 * tolerance * tilt.theta)
             self._tilt = tilt._replace(low=low, high=high, slope=bracket.rate)
             if done.any():
                 put(found, self._at[done], take(self._tilt, np.flatnonzero(done)))
@@ -301,7 +302,7 @@ class _WeightSearch:
         none = np.full_like(z, np.nan)
         ball = Ball(tilt, tilt, np.full_like(z, np.inf), np.full_like(z, -np.inf), none, none)
         found = take(ball, self._at)
-        for step in range(_WEIGHT_STEPS):
+        for _ in range(_WEIGHT_STEPS):
             cost, radius = solver.cost(tilt), self._radius
             above = cost > radius
             ball = ball._replace(
@@ -317,9 +318,9 @@ class _WeightSearch:
             gap, cut = self._gap(ball)
             done = gap <= tolerance
             done |= bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
-            if tolerance >= FAST and step > 0:
+            if tolerance >= FAST:
                 off = np.minimum(ball.cost_low - radius, radius - ball.cost_high)
-                done |= off * np.exp(z) * np.abs(g / bracket.rate) <= 0.01 * tolerance
+                done |= bracket.is_measured & (off * np.exp(z) * np.abs(g / bracket.rate) <= 0.01 * tolerance)
             if done.any():
                 put(found, self._at[done], take(ball, np.flatnonzero(done)))
                 if done.all():
