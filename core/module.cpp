@@ -6,11 +6,8 @@
 namespace nb = nanobind;
 
 namespace robustmdp {
+
 void bind_sorted_rows(nb::module_& m);
-}  // namespace robustmdp
-
-namespace robustmdp {
-
 void bind_lanes(nb::module_& m);
 void bind_chain(nb::module_& m);
 void bind_total_variation(nb::module_& m);
@@ -25,6 +22,7 @@ void bind_own(nb::module_& m);
 
 NB_MODULE(ROBUSTMDP_MODULE, m) {
     m.doc() = "Compiled kernels of robustmdp.";
+    nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak to a user
 
     m.def("supports_avx2", &robustmdp::supports_avx2, "Whether this processor can run the module compiled for AVX2.");
     m.def(

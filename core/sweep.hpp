@@ -23,19 +23,32 @@ struct PairList {
     int64_t operator[](int64_t i) const { return listed ? listed[i] : i; }
 };
 
-constexpr int LANE_PASSES = 8;  // a row that needs more is solved by itself
+constexpr int WARM_PASSES = 6, COLD_PASSES = 10;  // a row that needs more is solved by itself
 
 inline Solved<double> trivial(const Rows<double>& row, Room room) {
     return room == Room::NONE ? without_room(row) : with_all_room();
 }
 
-// One row: from where the last solve ended, then from anywhere.
+// Rows from where the last solve ended, then from scratch.
+template <class Set, class T>
+inline Solved<T> solve_rows(const Set& set, const Rows<T>& rows, T level, const T* start, Accuracy accuracy) {
+    Solved<T> solved = set.solve(rows, level, start, accuracy, WARM_PASSES);
+    if (all(solved.converged) || Set::MEMORY == 0) return solved;
+    T unknown[Set::MEMORY + 1];
+    for (T& number : unknown) number = broadcast<T>(NOT_A_NUMBER);
+    const Solved<T> again = set.solve(rows, level, unknown, accuracy, COLD_PASSES);
+    const Mask<T> first = solved.converged;
+    return {select(first, solved.value, again.value),   select(first, solved.distance, again.distance),
+            select(first, solved.weight, again.weight), select(first, solved.base, again.base),
+            first | again.converged,                    solved.room};
+}
+
 template <class Set>
 inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double level, const double* start,
                                 Accuracy accuracy) {
     const Room room = Set::room(level);
     if (room != Room::SOME) return trivial(row, room);
-    const Solved<double> solved = set.solve(row, level, start, accuracy, LANE_PASSES);
+    const Solved<double> solved = solve_rows(set, row, level, start, accuracy);
     return solved.converged ? solved : set.solve_alone(row, level, accuracy);
 }
 
@@ -59,7 +72,7 @@ inline void solve_block(const Set& set, const Block& block, const int64_t* pairs
         if (set.runs_side_by_side(rows, weight)) {
             Lanes from[M + 1];
             for (int m = 0; m < M; ++m) from[m] = Lanes{start[0][m], start[1][m], start[2][m], start[3][m]};
-            const Solved<Lanes> solved = set.solve(rows, weight, from, accuracy, LANE_PASSES);
+            const Solved<Lanes> solved = solve_rows(set, rows, weight, from, accuracy);
             if (all(solved.converged)) return use(rows, weight, solved, 0);
             for (int l = 0; l < count; ++l) {
                 const Rows<double> row = block.row(l);
@@ -105,7 +118,7 @@ void worst_values(const Set& set, const Model& model, Levels levels, const doubl
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         const T value = rows.lowest + solved.value;
         T renewed[Set::MEMORY + 1];
-        set.remember(solved, renewed);
+        set.remember(rows, solved, renewed);
         for (int l = 0; l < count; ++l) {
             q[first + l] = model.fixed_reward(pairs[l]) + lane(value, l);
             for (int m = 0; m < Set::MEMORY; ++m) memory[pairs[l] * Set::MEMORY + m] = lane(renewed[m], l);
@@ -174,15 +187,15 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
     const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows,
                            const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
-        // Sums of n terms, and probabilities whose sum is 1 to n roundings; n is the row's own length, not its block's.
+        // The rounding of a sum of n terms; n is the row's own length, not its block's.
         T terms{};
         for (int l = 0; l < count; ++l)
-            set_lane(terms, l, 2.0 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 8.0);
+            set_lane(terms, l, 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0);
         Bounds<T> bounds{};
         if (solved.room == Room::SOME) {
             bounds = set.bounds(rows, level, solved, terms);
         } else if (solved.room == Room::NONE) {
-            bounds = {rows.mean_rise - terms * EPS * rows.spread, rows.mean_rise + terms * EPS * rows.spread};
+            bounds = {rows.mean_rise - mean_slack(rows, terms), rows.mean_rise + mean_slack(rows, terms)};
         } else if constexpr (std::is_same_v<T, double>) {
             bounds = within_trivial_bounds(rows, terms, 0.0, set.vertex_slack(rows, level, terms));
         }

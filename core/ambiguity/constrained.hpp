@@ -34,7 +34,8 @@ inline BallMoments<T> ball_moments(const F& f, const Rows<T>& rows, T theta, T b
 }
 
 template <class D> struct Constrained {
-    static constexpr int MEMORY = 2;  // the distance of eta from its anchor, and the weight
+    // The distance of eta from its anchor, and the weight, in units of the spread: both grow with the outcomes.
+    static constexpr int MEMORY = 2;
 
     D divergence;
     Penalized<D> penalized{divergence};
@@ -57,7 +58,7 @@ template <class D> struct Constrained {
     template <class T>
     Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy accuracy, int limit) const {
         const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
-        T distance = start[0], weight = start[1];
+        T distance = start[0] * rows.spread, weight = start[1] * rows.spread;
         const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
         T base = select(divergence.near_edge < 2.0 * rows.spread / weight, zero, one);
         if (!all(known)) {
@@ -79,14 +80,14 @@ template <class D> struct Constrained {
     Solved<double> solve_alone(const Rows<double>& row, double radius, Accuracy accuracy) const {
         Solved<double> solved = find_weight(row, radius);
         if (solved.room != Room::SOME || accuracy == Accuracy::FAST) return solved;
-        const double start[2] = {solved.distance, solved.weight};
+        const double start[2] = {solved.distance / row.spread, solved.weight / row.spread};
         const Solved<double> polished = solve(row, radius, start, accuracy, 20);
         return polished.converged ? polished : solved;
     }
 
-    template <class T> void remember(const Solved<T>& solved, T* memory) const {
-        memory[0] = solved.distance;
-        memory[1] = solved.weight;
+    template <class T> void remember(const Rows<T>& rows, const Solved<T>& solved, T* memory) const {
+        memory[0] = solved.distance / rows.spread;
+        memory[1] = solved.weight / rows.spread;
     }
 
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T radius, const Solved<T>& solved, T terms) const {

@@ -22,10 +22,10 @@ struct Nominal {
 
     Solved<double> solve_alone(const Rows<double>& row, double, Accuracy) const { return without_room(row); }
 
-    template <class T> void remember(const Solved<T>&, T*) const {}
+    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
 
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T, const Solved<T>&, T terms) const {
-        const T slack = terms * EPS * rows.spread;
+        const T slack = mean_slack(rows, terms);
         return {rows.mean_rise - slack, rows.mean_rise + slack};
     }
 

@@ -70,7 +70,7 @@ template <class D> struct Penalized {
         return solve(row, weight, &unknown, accuracy, 300);
     }
 
-    template <class T> void remember(const Solved<T>& solved, T* memory) const { *memory = solved.distance; }
+    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const { *memory = solved.distance; }
 
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T weight, const Solved<T>& solved, T terms) const {
         const Mixture<T> at = mix_at(rows, weight, solved);
@@ -113,6 +113,8 @@ template <class D> struct Penalized {
     T dual_slack(const Rows<T>& rows, T weight, const Solved<T>& solved, const Mixture<T>& at, T terms) const {
         const T moved = rows.spread + magnitude(solved.distance);  // w times the largest |u|
         T slack = (terms + divergence.rounding) * EPS * (rows.spread + weight * at.excess);
+        // The probabilities' own sum is 1 to 1.5 n EPS.
+        slack += 3.0 * terms * EPS * larger(rows.mean_rise - weight * at.excess, broadcast<T>(0.0));
         slack += 4.0 * EPS * (2.0 + at.largest_miss) * moved;
         // The plain formula of f* - y is exact to an ulp of its terms.
         if (!runs_near(rows, weight))

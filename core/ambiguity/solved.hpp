@@ -38,10 +38,13 @@ inline Solved<double> pick_lane(const Solved<Lanes>& solved, int l) {
 }
 inline Solved<double> pick_lane(const Solved<double>& solved, int) { return solved; }
 
+// A bound on the rounding of E(x - min x): that of its sum, and of the probabilities' own, which is 1 to 1.5 n EPS.
+template <class T> inline T mean_slack(const Rows<T>& rows, T terms) { return 4.0 * terms * EPS * rows.spread; }
+
 // At least the bounds that hold whatever the multipliers are: the minimum and the mean. NaN gives way to them, too.
 template <class T> inline Bounds<T> within_trivial_bounds(const Rows<T>& rows, T terms, T lower, T upper) {
     const T zero = broadcast<T>(0.0);
-    const T highest = rows.mean_rise + terms * EPS * rows.spread;
+    const T highest = rows.mean_rise + mean_slack(rows, terms);
     return {select(lower > zero, lower, zero), select(upper < highest, upper, highest)};
 }
 

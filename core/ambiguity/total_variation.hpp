@@ -54,10 +54,10 @@ struct PenalizedTotalVariation {
         return solve<double>(row, weight, nullptr, accuracy, 1);
     }
 
-    template <class T> void remember(const Solved<T>&, T*) const {}
+    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
 
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T, const Solved<T>& solved, T terms) const {
-        const T slack = terms * EPS * rows.spread;
+        const T slack = mean_slack(rows, terms);
         return within_trivial_bounds(rows, terms, solved.value - slack, solved.value + slack);
     }
 
@@ -111,14 +111,14 @@ struct ConstrainedTotalVariation {
         return solved_by_ceiling(0.0, 0.0, true);
     }
 
-    template <class T> void remember(const Solved<T>& solved, T* memory) const { *memory = solved.weight; }
+    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const { *memory = solved.weight; }
 
     // The dual is concave in the ceiling with one-sided derivatives P(x > ceiling) - rho and P(x >= ceiling) - rho.
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T radius, const Solved<T>& solved, T terms) const {
         const T zero = broadcast<T>(0.0), ceiling = solved.weight;
         const Place<T> at = look(rows, ceiling);
         const T value = at.capped - ceiling * radius;
-        const T slack = terms * EPS * (rows.spread + ceiling * (1.0 + radius));
+        const T slack = mean_slack(rows, terms) + terms * EPS * ceiling * (1.0 + radius);
         const T right = larger(at.above - radius + terms * EPS, zero) * larger(rows.spread - ceiling, zero);
         const T left = larger(radius - at.from + terms * EPS * (1.0 + radius), zero) * ceiling;
         return within_trivial_bounds(rows, terms, value - slack, value + slack + larger(right, left));

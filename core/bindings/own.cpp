@@ -25,9 +25,9 @@ void bind_own(nb::module_& m) {
     nb::class_<OwnConjugate>(m, "OwnConjugate")
         .def("__init__",
              [](OwnConjugate* self, uintptr_t conjugate, uintptr_t derivative, double slope_at_one,
-                double slope_at_infinity, double near) {
+                double slope_at_infinity, double near, double bend) {
                  new (self) OwnConjugate{function_at(conjugate), function_at(derivative), slope_at_one,
-                                         slope_at_infinity, near};
+                                         slope_at_infinity, near, bend};
              })
         .def("moments", [](const OwnConjugate& own, Table p, Table rise, Numbers theta, Array<const bool> at_edge,
                            Numbers shift, Array<double> miss, Array<double> excess, Array<double> cost,

@@ -1,7 +1,7 @@
 // A user's own divergence: f* and f*' as functions in machine code.
 //
-// Their rows are solved in Python, many at a time (robustmdp.ambiguity); what takes the time is here. The same formulas,
-// in the same order, stand in NumPy for functions of Python.
+// Their rows are solved in Python, many at a time (robustmdp.ambiguity); what takes the time is here. The same
+// formulas, in the same order, stand in NumPy for functions of Python.
 #pragma once
 
 #include "../lanes.hpp"
@@ -14,7 +14,8 @@ struct OwnConjugate {
     OwnFunction conjugate, derivative;
     double slope_at_one;
     double slope_at_infinity;
-    double near;  // |y| up to which f* - s is taken as y (f*' - 1)/2, because the plain formula cancels
+    double near;  // |y| up to which f* - s is taken as y (f*' - 1)/2 - bend y^3, because the plain formula cancels
+    double bend;
 };
 
 // Infinite slopes become large ones, so that their product with zero is zero; what is no number is too far up.
@@ -23,6 +24,8 @@ inline double bounded_slope(OwnFunction derivative, double s) {
     const double slope = derivative(s);
     return slope < LARGEST ? larger(slope, 0.0) : LARGEST;
 }
+
+constexpr double LARGEST_COST = 1e300;  // what is no number was too large for one
 
 // Moments of `count` rows, entry j of row i at [j * count + i], at s = anchor - (rise theta + shift), t = f*'(s).
 struct OwnMoments {
@@ -42,11 +45,14 @@ inline void own_moments(const OwnConjugate& own, const double* p, const double* 
             const double anchor = at_edge[i] ? own.slope_at_infinity : own.slope_at_one;
             const double s = anchor - (d * theta[i] + shift[i]);
             const double t = bounded_slope(own.derivative, s);
-            const double y = s - own.slope_at_one, growth = t - 1.0, area = y * growth;
-            const double excess = magnitude(y) <= own.near ? 0.5 * area : own.conjugate(s) - s;
+            const double y = s - own.slope_at_one, growth = t - 1.0, value = own.conjugate(s);
+            const double half = 0.5 * (y * growth), bend = own.bend * (y * y * y);
+            const bool is_near = magnitude(y) <= own.near;
+            // f(t) = s t - f*(s), less its slope at 1
+            const double cost = is_near ? half + bend : y * t - (value - own.slope_at_one);
             out.miss[i] += mass * growth;
-            out.excess[i] += mass * excess;
-            out.cost[i] += mass * (area - excess);
+            out.excess[i] += mass * (is_near ? half - bend : value - s);
+            out.cost[i] += mass * smaller(cost, LARGEST_COST);
             out.mean[i] += mass * t * d;
         }
     }

@@ -359,8 +359,8 @@ def test_a_multiple_of_t_less_one_changes_no_answer() -> None:
 
 
 def test_errors_of_the_user_are_in_the_bounds() -> None:
-    """f* with a constant that cancels is exact to 1e-8 only, which samples show; f(1) is off by 5e-10."""
-    rough = rm.Divergence("mine", lambda s: (math.exp(s - 1) + 1e8) - 1e8, exponential)
+    """f* with a constant that cancels is exact to 1e-11 only, which samples show; f(1) is off by 5e-10."""
+    rough = rm.Divergence("mine", lambda s: (math.exp(s - 1) + 1e5) - 1e5, exponential)
     shifted = rm.Divergence("mine", lambda s: math.exp(s - 1) + 5e-10, exponential)
     p, v = [0.2, 0.5, 0.3], [1.0, 0.0, 4.0]
     for form, level in ((rm.Penalized, 300.0), (rm.Constrained, 1e-5)):
@@ -445,4 +445,5 @@ def test_a_row_has_one_value_whatever_it_remembers(form: Any, name: str) -> None
             memory = np.full(4 * kernel.memory_per_row, remembered)
             q = np.empty(4)
             kernel.values(model, np.array([level]), v, None, 0, 4, memory, q)
-            np.testing.assert_allclose(q, expected, rtol=0, atol=1e-10, err_msg=f"level {level}, memory {remembered}")
+            error = 1e-10 * abs(own.slope_at_one or 1.0) ** 0.4
+            np.testing.assert_allclose(q, expected, rtol=0, atol=error, err_msg=f"level {level}, memory {remembered}")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
 from robustmdp.ambiguity.base import FloatArray
-from robustmdp.ambiguity.rowwise import EPS
+from robustmdp.ambiguity.rowwise import EPS, sum_rows
 from robustmdp.divergences._functions import Conjugate
 
 FAST = 1e-12  # of the spread: what a sweep's values may miss
@@ -44,12 +44,12 @@ class Scaled(NamedTuple):
     @property
     def lowest_mass(self) -> FloatArray:
         """The mass of all minimisers."""
-        return np.asarray((self.p * (self.rise == 0.0)).sum(axis=0))
+        return sum_rows(self.p * (self.rise == 0.0))
 
     @property
     def variance(self) -> FloatArray:
         """Var rise"""
-        return np.asarray((self.p * (self.rise - self.mean) ** 2).sum(axis=0))
+        return sum_rows(self.p * (self.rise - self.mean) ** 2)
 
 
 class Point(NamedTuple):
@@ -159,17 +159,17 @@ class ConjugateRows:
         s = self.anchor(at_edge) - (rows.rise * theta + shift)
         t = conjugate.slopes(s)
         y, growth, value = s - conjugate.slope_at_one, t - 1.0, conjugate.values(s)
-        half = 0.5 * (y * growth)
+        half, bend = 0.5 * (y * growth), conjugate.bend * (y * y * y)
         near = np.abs(y) <= conjugate.near
-        excess = np.where(near, half, value - s)
+        excess = np.where(near, half - bend, value - s)
         # f(t) = s t - f*(s), less its slope at 1
-        cost = np.where(near, half, y * t - (value - conjugate.slope_at_one))
+        cost = np.where(near, half + bend, y * t - (value - conjugate.slope_at_one))
         return Point(
             shift,
-            (rows.p * growth).sum(axis=0),
-            (rows.p * excess).sum(axis=0),
-            (rows.p * np.fmin(cost, _LARGEST_COST)).sum(axis=0),
-            (rows.p * t * rows.rise).sum(axis=0),
+            sum_rows(rows.p * growth),
+            sum_rows(rows.p * excess),
+            sum_rows(rows.p * np.fmin(cost, _LARGEST_COST)),
+            sum_rows(rows.p * t * rows.rise),
         )
 
     def find_shift(self, rows: Scaled, theta: FloatArray, start: Start, tolerance: float) -> Tilt:
@@ -184,6 +184,7 @@ class ConjugateRows:
         cold = np.where(at_edge, near_edge, -np.minimum(rows.mean * theta, -np.log(rows.lowest_mass) / self.curvature))
         x = np.where((low < guess) & (guess < high), guess, np.clip(cold, low, high))
         rate = np.where(start.slope > 0.0, start.slope, self.curvature)
+        rate = np.clip(rate, 1e-6 * self.curvature, 1e6 * self.curvature)
         search = _ShiftSearch(self, rows, theta, at_edge, low, high, rate)
         return search.run(np.where(at_edge, np.maximum(x, self.least), x), tolerance)
 
@@ -191,8 +192,8 @@ class ConjugateRows:
         """E f(t) = radius, to dual values within `tolerance`."""
         theta = np.sqrt(2.0 * radius / (self.curvature * np.maximum(rows.variance, 1e-12)))
         cold = -np.log(np.clip(theta, 1e-200, 1e3))
-        z = np.where(np.isfinite(start.log_weight), start.log_weight, cold)
-        rate = np.where(start.rate > 0.0, start.rate, 2.0)
+        z = np.where(np.abs(start.log_weight) < _LARGEST_LOGARITHM, start.log_weight, cold)
+        rate = np.where((start.rate > 0.01) & (start.rate < 100.0), start.rate, 2.0)
         return _WeightSearch(self, rows, radius, start, rate).run(z, tolerance)
 
 

@@ -19,7 +19,7 @@ from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
 from robustmdp.ambiguity.base import FloatArray, RowKernel
-from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values
+from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences._functions import Conjugate
 
@@ -144,7 +144,7 @@ class _ConjugateKernel(RowwiseKernel):
             answer, cost = _mix(part, found, at_bottom[:, part.at])
             distribution[:, part.at] = answer
             value[part.at], penalty[part.at] = found.value, self._payment(part.level, cost)
-            primal[part.at] = (answer * part.rows.rise).sum(axis=0) + penalty[part.at]
+            primal[part.at] = sum_rows(answer * part.rows.rise) + penalty[part.at]
             eta[part.at], weight[part.at] = found.height * found.weight, spread[part.at] * found.weight
         return Responses(
             distribution,
@@ -274,7 +274,7 @@ def _scale(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
     lowest = rows.x.min(axis=0)
     spread = rows.x.max(axis=0) - lowest
     rise = (rows.x - lowest) / np.where(spread > 0.0, spread, 1.0)
-    return Scaled(rows.p, rise, (rows.p * rise).sum(axis=0)), lowest, spread
+    return Scaled(rows.p, rise, sum_rows(rows.p * rise)), lowest, spread
 
 
 def _mix(part: _Part, found: _Found, at_bottom: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -291,7 +291,7 @@ def _mix(part: _Part, found: _Found, at_bottom: FloatArray) -> tuple[FloatArray,
         cost += np.where(share > 0.0, share * part.solver.cost(tilt), 0.0)
         left = left - share
     total += np.maximum(left, 0.0) * part.rows.p
-    return total / total.sum(axis=0), np.maximum(cost, 0.0)
+    return total / sum_rows(total), np.maximum(cost, 0.0)
 
 
 def _shift(tilt: Tilt, point: Point) -> FloatArray:
@@ -324,14 +324,14 @@ def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
     cost += (off + 4.0 * EPS * t) * np.abs(y) + 4.0 * EPS * abs(conjugate.slope_at_one)
     cost = np.fmin(cost, (np.abs(y) + blur) * (np.abs(t - 1.0) + off) * (1.0 + 4.0 * EPS))
     widened = 1.0 + part.terms * EPS
-    miss = (p * (t - 1.0)).sum(axis=0)
+    miss = sum_rows(p * (t - 1.0))
     unsure = (_SLOPE_ROUNDING + part.terms * EPS) * (2.0 + np.abs(miss))
     return _Plane(
-        (p * np.maximum(excess, 0.0)).sum(axis=0) * widened,
+        sum_rows(p * np.maximum(excess, 0.0)) * widened,
         unsure - miss,
         unsure + miss,
-        (p * np.maximum(cost, 0.0)).sum(axis=0) * widened,
-        (p * t * part.rows.rise).sum(axis=0) * (widened + _SLOPE_ROUNDING),
+        sum_rows(p * np.maximum(cost, 0.0)) * widened,
+        sum_rows(p * t * part.rows.rise) * (widened + _SLOPE_ROUNDING),
     )
 
 

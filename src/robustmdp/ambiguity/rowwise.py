@@ -15,11 +15,15 @@ BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Rows(NamedTuple):
-    """Several rows, one per column; shorter rows are padded with probability 0 and their own first outcome.
+def sum_rows(entries: FloatArray) -> FloatArray:
+    """The sums of columns, (count,), in the order of their entries, so that a row has the same bits in every block."""
+    # NumPy adds up a single column in another order.
+    total = entries.sum(axis=0) if entries.shape[1] > 1 else np.cumsum(entries, axis=0)[-1]
+    return np.asarray(total)
 
-    Sums over the first axis run in the order of the row's entries, so that a row has the same bits in every block.
-    """
+
+class Rows(NamedTuple):
+    """Several rows, one per column; shorter rows are padded with probability 0 and their own first outcome."""
 
     p: FloatArray  # (longest, count)
     x: FloatArray  # (longest, count), the outcomes: discount * v, and the reward where it depends on the successor

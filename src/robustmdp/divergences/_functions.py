@@ -151,7 +151,7 @@ class Conjugate:
         from robustmdp import _core
 
         return _core.OwnConjugate(
-            conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near
+            conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near, self.bend
         )
 
     @property
@@ -207,15 +207,24 @@ class Conjugate:
 
     @cached_property
     def near(self) -> float:
-        """Up to which |y| the excess f* - y is better taken as y (f*' - 1)/2; 0 where f*' has no slope at f'(1).
+        """Up to which |y| the excess f* - y is better taken as y (f*' - 1)/2 - bend y^3, with y = s - f'(1).
 
-        The plain formula is off by a rounding of f'(1), the other one by y^3/12 f*'''.
+        The plain formula is off by a rounding of f'(1), the other one by the order of y^4; 0 where f*' has no slope at
+        f'(1).
         """
-        y = (12.0 * _EPS * (1.0 + abs(self.slope_at_one))) ** (1.0 / 3.0)
+        y = (_EPS * (1.0 + abs(self.slope_at_one))) ** 0.25
         if y >= self.edge:
             return 0.0
         chords = self._chords(y * np.array([-1.0, -0.5, -0.25, 0.25, 0.5, 1.0]))
         return y if np.ptp(chords) <= 0.1 * np.abs(chords).max() else 0.0
+
+    @cached_property
+    def bend(self) -> float:
+        """About f*'''(f'(1))/12, from (f*'(y) - 1)/y = f*'' + y f*'''/2."""
+        if self.near == 0.0:
+            return 0.0
+        below, above = self._chords(self.near * np.array([-1.0, 1.0]))
+        return float((above - below) / (12.0 * self.near))
 
     @cached_property
     def curvature(self) -> float:
