@@ -76,8 +76,9 @@ inline void solve_block(const Set& set, const Block& block, const int64_t* pairs
             if (all(solved.converged)) return use(rows, weight, solved, 0);
             for (int l = 0; l < count; ++l) {
                 const Rows<double> row = block.row(l);
-                use(row, level[l], solved.converged[l] ? pick_lane(solved, l) : set.solve_alone(row, level[l], accuracy),
-                    l);
+                // From the start again, so that a row does not depend on its neighbours.
+                use(row, level[l],
+                    solved.converged[l] ? pick_lane(solved, l) : solve_row(set, row, level[l], start[l], accuracy), l);
             }
             return;
         }

@@ -62,12 +62,13 @@ template <class D> struct Constrained {
         const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
         T base = select(divergence.near_edge < 2.0 * rows.spread / weight, zero, one);
         if (!all(known)) {
-            // What all divergences look like near the model: w = sqrt(Var x/(2 rho)).
+            // What all divergences look like near the model: w = sqrt(Var x/(2 rho)), eta = E x.
             const T guess = root(0.5 * variance(rows) / radius), unknown = broadcast<T>(NOT_A_NUMBER);
             const Solved<T> first = penalized.solve(rows, guess, &unknown, Accuracy::FAST, 3);
+            const Mask<T> far = negate(penalized.is_near(rows, guess));
             weight = select(known, weight, guess);
-            distance = select(known, distance, first.distance);
-            base = select(known, base, first.base);
+            distance = select(known, distance, select(far, first.distance, -rows.mean_rise));
+            base = select(known, base, select(far, first.base, one));
         }
         const T size = rows.spread / weight;
         const Mask<T> near = size <= broadcast<T>(0.5 * divergence.reach);

@@ -223,8 +223,8 @@ def test_identity_is_that_of_the_object() -> None:
     silent = check_ambiguity(Silent())
     assert (str(silent), silent.level_name) == ("Silent", "level")
     assert silent != check_ambiguity(Silent())
-    with pytest.raises(AttributeError, match="is immutable: make a new one to change thing"):
-        one.thing = None
+    with pytest.raises(AttributeError, match="is immutable: make a new one to change wrapped"):
+        one.wrapped = None
 
 
 def test_what_is_a_set() -> None:
@@ -237,7 +237,7 @@ def test_what_is_a_set() -> None:
 def test_objects_that_cannot_be_compared_or_hashed() -> None:
     one, other = check_ambiguity(Mutable()), check_ambiguity(Mutable())
     assert one != other  # arrays have no one truth
-    assert one == check_ambiguity(one.thing)
+    assert one == check_ambiguity(one.wrapped)
     assert hash(one) == hash(other)
 
 

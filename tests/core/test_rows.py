@@ -67,13 +67,17 @@ def test_a_row_has_one_value_whatever_it_remembers(divergence: Any, mode: Any, i
 def ragged_rows(count: int) -> tuple[list[FloatArray], list[FloatArray]]:
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 9, count)
-    rows = [rng.dirichlet(np.ones(n)) for n in lengths]
+    drawn = [rng.dirichlet(np.full(n, 10.0 ** rng.uniform(-1, 1))) + 1e-12 for n in lengths]
+    rows = [p / p.sum() for p in drawn]
     return rows, [np.round(rng.normal(size=n), 1) * 10.0 ** rng.integers(-2, 2) for n in lengths]
 
 
+@pytest.mark.parametrize("level", [1e-4, 1e-2, 0.3, 30.0])
 @pytest.mark.parametrize("ambiguity", SETS, ids=repr)
-def test_a_row_has_the_same_bits_wherever_it_stands(ambiguity: Any) -> None:
-    """Alone, beside longer and shorter rows, in any lane: values and what is remembered."""
+def test_a_row_has_the_same_bits_wherever_it_stands(ambiguity: Any, level: float) -> None:
+    """Alone, beside longer and shorter rows, near the model or far from it, in any lane."""
+    if not ambiguity.is_nominal:
+        ambiguity = type(ambiguity)(ambiguity.divergence, level)
     rows, outcomes = ragged_rows(43)
     size = ambiguity.kernel.memory_per_row
 

@@ -23,7 +23,7 @@ class OwnSet(Ambiguity):
 
     Parameters
     ----------
-    thing : an object with
+    wrapped : an object with
         `level` : a number, or an (S, A) array.
         `worst_case(p, z, level)` : for probabilities p and outcomes z = reward + discount * v, (n,) each, and the level
             of this row, the worst case, a distribution that attains it, and a certified lower bound of the worst case;
@@ -37,12 +37,12 @@ class OwnSet(Ambiguity):
     Its repr, str, label, equality, hash and pickle are those of the object.
     """
 
-    def __init__(self, thing: Any) -> None:
-        name = str(getattr(thing, "level_name", "level"))
-        level = _check_level(f"{name} of {_describe(thing)}", thing.level)
-        vars(self).update(thing=thing, level_name=name, _level=level)
+    def __init__(self, wrapped: Any) -> None:
+        name = str(getattr(wrapped, "level_name", "level"))
+        level = _check_level(f"{name} of {_describe(wrapped)}", wrapped.level)
+        vars(self).update(wrapped=wrapped, level_name=name, _level=level)
 
-    thing: Any
+    wrapped: Any
 
     @property
     def level(self) -> Level:
@@ -51,11 +51,11 @@ class OwnSet(Ambiguity):
 
     @cached_property
     def kernel(self) -> RowKernel:
-        return _OwnKernel(self.thing)
+        return _OwnKernel(self.wrapped)
 
     def kernel_level(self, discount: float) -> Level:
         """Discount * level where the level is a price; an infinite price stays infinite even at discount 0."""
-        if not getattr(self.thing, "scales_with_discount", False):
+        if not getattr(self.wrapped, "scales_with_discount", False):
             return self.level
         level = np.asarray(self.level)
         scaled = np.where(np.isinf(level), level, discount * np.where(np.isinf(level), 0.0, level))
@@ -67,7 +67,7 @@ class OwnSet(Ambiguity):
 
     @property
     def label(self) -> str:
-        return str(getattr(self.thing, "label", None) or self)
+        return str(getattr(self.wrapped, "label", None) or self)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{self!r} is immutable: make a new one to change {name}")
@@ -75,34 +75,34 @@ class OwnSet(Ambiguity):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OwnSet):
             return False
-        if self.thing is other.thing:
+        if self.wrapped is other.wrapped:
             return True
         try:
-            return bool(self.thing == other.thing)
+            return bool(self.wrapped == other.wrapped)
         except ValueError:  # the object compares arrays
             return False
 
     def __hash__(self) -> int:
         try:
-            return hash(self.thing)
+            return hash(self.wrapped)
         except TypeError:
-            return hash((type(self.thing), np.asarray(self.level).tobytes()))
+            return hash((type(self.wrapped), np.asarray(self.level).tobytes()))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return OwnSet, (self.thing,)
+        return OwnSet, (self.wrapped,)
 
     def __repr__(self) -> str:
-        return repr(self.thing)
+        return repr(self.wrapped)
 
     def __str__(self) -> str:
-        return _describe(self.thing)
+        return _describe(self.wrapped)
 
 
-def _describe(thing: Any) -> str:
+def _describe(wrapped: Any) -> str:
     """What the object says of itself, or its class where it says nothing."""
-    kind: Any = type(thing)
+    kind: Any = type(wrapped)
     is_silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-    return str(kind.__name__ if is_silent else thing)
+    return str(kind.__name__ if is_silent else wrapped)
 
 
 def _check_level(name: str, value: Any) -> Level:
@@ -135,8 +135,8 @@ class _Row(NamedTuple):
 class _OwnKernel(RowwiseKernel):
     """Calls the user's object for each row; one thread at a time, because it may not expect more."""
 
-    def __init__(self, thing: Any) -> None:
-        self._thing = thing
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
         self._lock = threading.Lock()
 
     def solve_rows(self, rows: Rows, model: Any) -> Values:
@@ -172,14 +172,14 @@ class _OwnKernel(RowwiseKernel):
             yield self._ask(p, z, float(rows.level[r]), where)
 
     def _ask(self, p: FloatArray, z: FloatArray, level: float, where: str) -> _Row:
-        thing = self._thing
+        wrapped = self._wrapped
         with self._lock:
             try:
-                answer = thing.worst_case(p, z, level)
+                answer = wrapped.worst_case(p, z, level)
             except Exception as error:
-                error.add_note(f"raised by worst_case of {_describe(thing)}{where}")
+                error.add_note(f"raised by worst_case of {_describe(wrapped)}{where}")
                 raise
-        return _check_answer(answer, z, f"worst_case of {_describe(thing)}", where)
+        return _check_answer(answer, z, f"worst_case of {_describe(wrapped)}", where)
 
 
 def _name_pair(model: Any, pair: int) -> str:
