@@ -80,10 +80,11 @@ docs: $(VENV)/.docs core
 	$(BIN)/zensical build --strict --clean
 
 bench: $(VENV)/.bench core
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(PARTS)
 
 verify: $(VENV)/.test core
 	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
+	PYTHONPATH=tests $(BIN)/python tests/verify_bounds.py
 	$(BIN)/python tests/verify_kills.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_files.py
 
