@@ -44,7 +44,8 @@ struct Ascent {
 inline double clip(double x, double low, double high) { return smaller(larger(x, low), high); }
 
 template <class F>
-void ascend(const Model& model, const Ascent& settings, const double* weights, const double* v, double* eta, double* q) {
+void ascend(const Model& model, const Ascent& settings, const double* weights, const double* v, double* eta,
+            double* q) {
     std::vector<double> x(model.longest_row);
     for (int64_t pair = 0; pair < model.n_pairs; ++pair) {
         const int64_t first = model.indptr[pair], n = model.indptr[pair + 1] - first;

@@ -34,7 +34,8 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
             info["standard"] = static_cast<long>(__cplusplus);
             return info;
         },
-        "How this module was compiled: compiler with version, instruction set, C++ standard (the value of __cplusplus).");
+        "How this module was compiled: compiler with version, instruction set, C++ standard (the value of "
+        "__cplusplus).");
 
     robustmdp::bind_sorted_rows(m);
 

@@ -8,12 +8,12 @@ namespace robustmdp {
 // out = p restricted to the minimisers of x.
 inline void keep_minimisers(const Rows<double>& row, double* out, int64_t stride) {
     const double mass = lowest_mass(row);
-    for (int64_t j = 0; j < row.length; ++j)
-        out[j * stride] = row.outcome(j) == row.lowest ? row.mass(j) / mass : 0.0;
+    for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.outcome(j) == row.lowest ? row.mass(j) / mass : 0.0;
 }
 
 // D_f(out || p)
-template <class Set> inline double divergence_of(const Set& set, const Rows<double>& row, const double* out, int64_t stride) {
+template <class Set>
+inline double divergence_of(const Set& set, const Rows<double>& row, const double* out, int64_t stride) {
     double total = 0.0;
     for (int64_t j = 0; j < row.length; ++j)
         if (row.mass(j) > 0.0) total += row.mass(j) * set.f(out[j * stride] / row.mass(j));

@@ -63,7 +63,7 @@ template <class T> inline T lowest_mass(const Rows<T>& rows) {
 
 // Work space for WIDTH rows of a model, filled from CSR.
 class Block {
-  public:
+public:
     explicit Block(int64_t longest_row) : storage_(2 * WIDTH * longest_row + WIDTH) {
         const auto address = reinterpret_cast<uintptr_t>(storage_.data());
         p_ = storage_.data() + ((32 - address % 32) % 32) / sizeof(double);
@@ -100,7 +100,7 @@ class Block {
     // Room for as many numbers as the block's outcomes.
     double* room() { return p_; }
 
-  private:
+private:
     void gather_common(const Model& model, const double* outcome, int64_t common) {
         const double *p0 = model.probabilities + start_[0], *p1 = model.probabilities + start_[1];
         const double *p2 = model.probabilities + start_[2], *p3 = model.probabilities + start_[3];

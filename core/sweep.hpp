@@ -38,9 +38,12 @@ inline Solved<T> solve_rows(const Set& set, const Rows<T>& rows, T level, const 
     for (T& number : unknown) number = broadcast<T>(NOT_A_NUMBER);
     const Solved<T> again = set.solve(rows, level, unknown, accuracy, COLD_PASSES);
     const Mask<T> first = solved.converged;
-    return {select(first, solved.value, again.value),   select(first, solved.distance, again.distance),
-            select(first, solved.weight, again.weight), select(first, solved.base, again.base),
-            first | again.converged,                    solved.room};
+    return {select(first, solved.value, again.value),
+            select(first, solved.distance, again.distance),
+            select(first, solved.weight, again.weight),
+            select(first, solved.base, again.base),
+            first | again.converged,
+            solved.room};
 }
 
 template <class Set>
@@ -73,7 +76,7 @@ inline void solve_block(const Set& set, const Block& block, const int64_t* pairs
             Lanes from[M + 1];
             for (int m = 0; m < M; ++m) from[m] = Lanes{start[0][m], start[1][m], start[2][m], start[3][m]};
             const Solved<Lanes> solved = solve_rows(set, rows, weight, from, accuracy);
-            if (all(solved.converged)) return use(rows, weight, solved, 0);
+            if (all(solved.converged) && set.answers_side_by_side(rows, solved)) return use(rows, weight, solved, 0);
             for (int l = 0; l < count; ++l) {
                 const Rows<double> row = block.row(l);
                 // From the start again, so that a row does not depend on its neighbours.
@@ -185,8 +188,8 @@ void sweep(const Set& set, const Model& model, Levels levels, const double* outc
 template <class Set>
 void bracket_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, double scale, int64_t lo,
                    int64_t hi, const double* memory, double* lower, double* upper) {
-    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows,
-                           const auto& level, const auto& solved) {
+    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows, const auto& level,
+                           const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         // The rounding of a sum of n terms; n is the row's own length, not its block's.
         T terms{};

@@ -8,10 +8,10 @@ namespace robustmdp {
 
 // Derivatives of the dual in (distance, w), u = (x - min x + distance)/w.
 template <class T> struct BallMoments {
-    T miss;                        // E f*' - 1
-    T slope, slope_u, slope_uu;    // E f*'', E f*'' u, E f*'' u^2
-    T excess;                      // E(f* - y)
-    T divergence;                  // E f(f*')
+    T miss;                      // E f*' - 1
+    T slope, slope_u, slope_uu;  // E f*'', E f*'' u, E f*'' u^2
+    T excess;                    // E(f* - y)
+    T divergence;                // E f(f*')
 };
 
 template <class F, class T>
@@ -52,6 +52,9 @@ template <class D> struct Constrained {
     double f(double t) const { return divergence.f(t); }
 
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    bool answers_side_by_side(const Rows<Lanes>& rows, const Solved<Lanes>& solved) const {
+        return penalized.runs_side_by_side(rows, solved.weight);
+    }
 
     // Newton's method in both multipliers. It converges from near the answer; rows that it does not solve within
     // `limit` passes are solved alone.
@@ -59,7 +62,8 @@ template <class D> struct Constrained {
     Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy accuracy, int limit) const {
         const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
         T distance = start[0] * rows.spread, weight = start[1] * rows.spread;
-        const Mask<T> known = (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
+        const Mask<T> known =
+            (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
         T base = select(divergence.near_edge < 2.0 * rows.spread / weight, zero, one);
         if (!all(known)) {
             // What all divergences look like near the model: w = sqrt(Var x/(2 rho)), eta = E x.
@@ -113,14 +117,13 @@ template <class D> struct Constrained {
         return within_trivial_bounds(rows, terms, value - slack, value + slack + gap);
     }
 
-    template <class T>
-    T respond(const Rows<T>& rows, T, const Solved<T>& solved, double* out, int64_t stride) const {
+    template <class T> T respond(const Rows<T>& rows, T, const Solved<T>& solved, double* out, int64_t stride) const {
         return penalized.respond(rows, solved.weight, solved, out, stride);
     }
 
     double multiplier(const Solved<double>& solved) const { return penalized.multiplier(solved); }
 
-  private:
+private:
     template <class T> static T variance(const Rows<T>& rows) {
         T total = broadcast<T>(0.0);
         for (int64_t j = 0; j < rows.length; ++j) {
@@ -152,7 +155,8 @@ template <class D> struct Constrained {
             Mask<T> sane = (gain >= zero) & (relative * bend < broadcast<T>(0.1)) & (determinant > zero);
             // Outside of this f*' is not a number.
             const T shift = distance * theta;
-            sane &= select(base == one, shift, shift - broadcast<T>(divergence.top + divergence.floor)) >= broadcast<T>(-divergence.top);
+            sane &= select(base == one, shift, shift - broadcast<T>(divergence.top + divergence.floor)) >=
+                    broadcast<T>(-divergence.top);
             if (accuracy == Accuracy::EXACT) {
                 done |= sane & (gain <= 1e-17 * rows.spread) & (relative <= broadcast<T>(1e-12));
             } else {

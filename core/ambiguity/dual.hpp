@@ -111,7 +111,6 @@ template <class T> struct Mixture {
     T rest;                   // mass for the minimisers that no f*' in the range of numbers can give
 };
 
-
 template <class F, class T>
 inline Mixture<T> mix(const F& f, const Rows<T>& rows, T theta, T base, T anchor, T shift, double floor, double top) {
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);

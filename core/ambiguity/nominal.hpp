@@ -14,6 +14,7 @@ struct Nominal {
     double f(double) const { return 0.0; }
     double multiplier(const Solved<double>& solved) const { return solved.value; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     template <class T> Solved<T> solve(const Rows<T>& rows, T, const T*, Accuracy, int) const {
         const T zero = broadcast<T>(0.0);

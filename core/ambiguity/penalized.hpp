@@ -6,8 +6,8 @@
 namespace robustmdp {
 
 constexpr double LEAST_WEIGHT = 1e-290;  // the inverse of less is not a number
-constexpr double LARGEST_SIZE = 1e280;  // of spread/w: beyond, the price is nothing beside rounding
-constexpr double SMALL_MISS = 1e-12;  // a mean of f*' further from 1 than this is a jump, not rounding
+constexpr double LARGEST_SIZE = 1e280;   // of spread/w: beyond, the price is nothing beside rounding
+constexpr double SMALL_MISS = 1e-12;     // a mean of f*' further from 1 than this is a jump, not rounding
 
 template <class D> struct Penalized {
     static constexpr int MEMORY = 1;  // the distance of eta from its anchor
@@ -44,6 +44,7 @@ template <class D> struct Penalized {
     bool runs_side_by_side(const Rows<Lanes>& rows, Lanes weight) const {
         return runs_near(rows, weight) || !any(is_near(rows, weight));
     }
+    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     double f(double t) const { return divergence.f(t); }
 
@@ -59,9 +60,8 @@ template <class D> struct Penalized {
     // `start` is what an earlier solve remembered, NaN if nothing.
     template <class T>
     Solved<T> solve(const Rows<T>& rows, T weight, const T* start, Accuracy accuracy, int limit) const {
-        return runs_near(rows, weight)
-                   ? solve_with(divergence.near, rows, weight, *start, accuracy, limit)
-                   : solve_with(divergence, rows, weight, *start, accuracy, limit);
+        return runs_near(rows, weight) ? solve_with(divergence.near, rows, weight, *start, accuracy, limit)
+                                       : solve_with(divergence, rows, weight, *start, accuracy, limit);
     }
 
     Solved<double> solve_alone(const Rows<double>& row, double weight, Accuracy accuracy) const {
@@ -70,7 +70,9 @@ template <class D> struct Penalized {
         return solve(row, weight, &unknown, accuracy, 300);
     }
 
-    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const { *memory = solved.distance; }
+    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const {
+        *memory = solved.distance;
+    }
 
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T weight, const Solved<T>& solved, T terms) const {
         const Mixture<T> at = mix_at(rows, weight, solved);
@@ -84,8 +86,9 @@ template <class D> struct Penalized {
 
     template <class T> Mixture<T> mix_at(const Rows<T>& rows, T weight, const Solved<T>& solved) const {
         const T theta = 1.0 / weight, shift = solved.distance * theta, top = anchor(solved.base);
-        return runs_near(rows, weight) ? mix(divergence.near, rows, theta, solved.base, top, shift, divergence.floor, divergence.top)
-                                       : mix(divergence, rows, theta, solved.base, top, shift, divergence.floor, divergence.top);
+        return runs_near(rows, weight)
+                   ? mix(divergence.near, rows, theta, solved.base, top, shift, divergence.floor, divergence.top)
+                   : mix(divergence, rows, theta, solved.base, top, shift, divergence.floor, divergence.top);
     }
 
     // The largest y that the best eta can have: the edge of the domain, or f'(1/m) for minimisers of mass m.
@@ -129,7 +132,7 @@ template <class D> struct Penalized {
                                        : fill(divergence, rows, weight, solved, out, stride);
     }
 
-  private:
+private:
     template <class F, class T>
     Solved<T> solve_with(const F& f, const Rows<T>& rows, T weight, T start, Accuracy accuracy, int limit) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
@@ -162,7 +165,11 @@ template <class D> struct Penalized {
         }
         const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));
-        return {larger(value, zero), root.shift * weight, weight, base, root.converged & (size <= broadcast<T>(LARGEST_SIZE)),
+        return {larger(value, zero),
+                root.shift * weight,
+                weight,
+                base,
+                root.converged & (size <= broadcast<T>(LARGEST_SIZE)),
                 Room::SOME};
     }
 

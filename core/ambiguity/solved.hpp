@@ -34,7 +34,8 @@ template <class T> struct Bounds {
 };
 
 inline Solved<double> pick_lane(const Solved<Lanes>& solved, int l) {
-    return {solved.value[l], solved.distance[l], solved.weight[l], solved.base[l], solved.converged[l] != 0, solved.room};
+    return {solved.value[l], solved.distance[l],       solved.weight[l],
+            solved.base[l],  solved.converged[l] != 0, solved.room};
 }
 inline Solved<double> pick_lane(const Solved<double>& solved, int) { return solved; }
 

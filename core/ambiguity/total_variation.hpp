@@ -14,8 +14,7 @@ template <class T> inline Solved<T> solved_by_ceiling(T value, T ceiling, Mask<T
 }
 
 // out = p with `share` of what lies at the ceiling, and all above it, moved to the minimisers; returns the moved mass.
-template <class T>
-inline T move_mass(const Rows<T>& rows, T ceiling, T share, double* out, int64_t stride) {
+template <class T> inline T move_mass(const Rows<T>& rows, T ceiling, T share, double* out, int64_t stride) {
     const T zero = broadcast<T>(0.0);
     T moved = zero;
     for (int64_t j = 0; j < rows.length; ++j) {
@@ -43,6 +42,7 @@ struct PenalizedTotalVariation {
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     template <class T> Solved<T> solve(const Rows<T>& rows, T weight, const T*, Accuracy, int) const {
         T value = broadcast<T>(0.0);
@@ -76,6 +76,7 @@ struct ConstrainedTotalVariation {
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
     bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     // From the last ceiling to its neighbours among the outcomes, one by one.
     template <class T> Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy, int limit) const {
@@ -111,7 +112,9 @@ struct ConstrainedTotalVariation {
         return solved_by_ceiling(0.0, 0.0, true);
     }
 
-    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const { *memory = solved.weight; }
+    template <class T> void remember(const Rows<T>&, const Solved<T>& solved, T* memory) const {
+        *memory = solved.weight;
+    }
 
     // The dual is concave in the ceiling with one-sided derivatives P(x > ceiling) - rho and P(x >= ceiling) - rho.
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T radius, const Solved<T>& solved, T terms) const {
@@ -133,8 +136,7 @@ struct ConstrainedTotalVariation {
         return move_mass(rows, solved.weight, smaller(larger(share, zero), one), out, stride);
     }
 
-
-  private:
+private:
     template <class T> struct Place {
         T above, from;  // P(x > ceiling), P(x >= ceiling)
         T up, down;     // the nearest outcomes above and below

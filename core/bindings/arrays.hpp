@@ -38,7 +38,7 @@ struct ModelArrays {
         require(indices.size() == probabilities.size(), "indices and probabilities must be equally long");
         require(rewards.size() == (rewards_on_successors ? indices.size() : static_cast<size_t>(n_pairs)),
                 "there must be one reward per pair or per transition");
-        view = {indptr.data(), indices.data(), probabilities.data(), rewards.data(), state_ptr.data(),
+        view = {indptr.data(), indices.data(), probabilities.data(), rewards.data(),       state_ptr.data(),
                 n_states,      n_pairs,        longest_row,          rewards_on_successors};
     }
 };

@@ -4,8 +4,6 @@
 
 namespace robustmdp {
 
-void bind_burg(nb::module_& m) {
-    bind_divergence<Burg>(m, "Burg");
-}
+void bind_burg(nb::module_& m) { bind_divergence<Burg>(m, "Burg"); }
 
 }  // namespace robustmdp

@@ -40,7 +40,8 @@ void bind_chain(nb::module_& m) {
         .def_ro("probabilities", &ModelArrays::probabilities)
         .def_ro("rewards", &ModelArrays::rewards)
         .def_ro("state_ptr", &ModelArrays::state_ptr)
-        .def_prop_ro("rewards_on_successors", [](const ModelArrays& model) { return model.view.rewards_on_successors; });
+        .def_prop_ro("rewards_on_successors",
+                     [](const ModelArrays& model) { return model.view.rewards_on_successors; });
     m.def("best_actions", [](const ModelArrays& model, Numbers q, Array<double> value, Array<int64_t> best) {
         const auto n_states = static_cast<size_t>(model.view.n_states);
         require(static_cast<int64_t>(q.size()) == model.view.n_pairs && value.size() == n_states &&
@@ -48,16 +49,17 @@ void bind_chain(nb::module_& m) {
                 "q must have one entry per pair, value and best one per state");
         best_actions(model.view, q.data(), 0, model.view.n_states, value.data(), best.data());
     });
-    m.def("chain_rows", [](const ModelArrays& model, Offsets pairs, Numbers weights, Offsets starts, int64_t lo,
-                           int64_t hi, Array<int32_t> indices, Array<double> data, Numbers penalty, Array<double> cost) {
-        require(pairs.size() + 1 == starts.size() && weights.size() == pairs.size() && penalty.size() == pairs.size() &&
-                    cost.size() == pairs.size() && indices.size() == data.size() && 0 <= lo &&
-                    hi <= static_cast<int64_t>(pairs.size()),
-                "all arrays must have one entry per pair");
-        const nb::gil_scoped_release release;
-        chain_rows(model.view, pairs.data(), weights.data(), starts.data(), lo, hi, indices.data(), data.data(),
-                   penalty.data(), cost.data());
-    });
+    m.def("chain_rows",
+          [](const ModelArrays& model, Offsets pairs, Numbers weights, Offsets starts, int64_t lo, int64_t hi,
+             Array<int32_t> indices, Array<double> data, Numbers penalty, Array<double> cost) {
+              require(pairs.size() + 1 == starts.size() && weights.size() == pairs.size() &&
+                          penalty.size() == pairs.size() && cost.size() == pairs.size() &&
+                          indices.size() == data.size() && 0 <= lo && hi <= static_cast<int64_t>(pairs.size()),
+                      "all arrays must have one entry per pair");
+              const nb::gil_scoped_release release;
+              chain_rows(model.view, pairs.data(), weights.data(), starts.data(), lo, hi, indices.data(), data.data(),
+                         penalty.data(), cost.data());
+          });
     m.def("residual_product", [](Offsets indptr, Array<const int32_t> indices, Numbers data, double discount, Numbers x,
                                  Array<double> out) {
         const Chain chain = chain_of(indptr, indices, data);
@@ -82,7 +84,8 @@ void bind_chain(nb::module_& m) {
         return std::make_tuple(record.sweeps, record.first_span, record.last_span);
     });
     m.def("gauss_seidel", [](const ModelArrays& model, double discount, bool backwards, Array<double> v) {
-        require(static_cast<int64_t>(v.size()) == model.view.n_states + 1, "v must have one entry per state and the end");
+        require(static_cast<int64_t>(v.size()) == model.view.n_states + 1,
+                "v must have one entry per state and the end");
         const nb::gil_scoped_release release;
         gauss_seidel(model.view, discount, backwards, v.data());
     });

@@ -4,8 +4,6 @@
 
 namespace robustmdp {
 
-void bind_jensen_shannon(nb::module_& m) {
-    bind_divergence<JensenShannon>(m, "JensenShannon");
-}
+void bind_jensen_shannon(nb::module_& m) { bind_divergence<JensenShannon>(m, "JensenShannon"); }
 
 }  // namespace robustmdp

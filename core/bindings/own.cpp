@@ -26,16 +26,16 @@ void bind_own(nb::module_& m) {
         .def("__init__",
              [](OwnConjugate* self, uintptr_t conjugate, uintptr_t derivative, double slope_at_one,
                 double slope_at_infinity, double near, double bend) {
-                 new (self) OwnConjugate{function_at(conjugate), function_at(derivative), slope_at_one,
-                                         slope_at_infinity, near, bend};
+                 new (self) OwnConjugate{
+                     function_at(conjugate), function_at(derivative), slope_at_one, slope_at_infinity, near, bend};
              })
         .def("moments", [](const OwnConjugate& own, Table p, Table rise, Numbers theta, Array<const bool> at_edge,
                            Numbers shift, Array<double> miss, Array<double> excess, Array<double> cost,
                            Array<double> mean) {
             const size_t count = p.shape(1);
             require(rise.shape(0) == p.shape(0) && rise.shape(1) == count, "p and rise must have the same shape");
-            require(theta.size() == count && at_edge.size() == count && shift.size() == count &&
-                        miss.size() == count && excess.size() == count && cost.size() == count && mean.size() == count,
+            require(theta.size() == count && at_edge.size() == count && shift.size() == count && miss.size() == count &&
+                        excess.size() == count && cost.size() == count && mean.size() == count,
                     "there must be one entry per row");
             const nb::gil_scoped_release release;
             own_moments(own, p.data(), rise.data(), static_cast<int64_t>(p.shape(0)), static_cast<int64_t>(count),

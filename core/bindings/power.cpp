@@ -4,8 +4,6 @@
 
 namespace robustmdp {
 
-void bind_power(nb::module_& m) {
-    bind_divergence<Power, double>(m, "Power");
-}
+void bind_power(nb::module_& m) { bind_divergence<Power, double>(m, "Power"); }
 
 }  // namespace robustmdp

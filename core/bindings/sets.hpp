@@ -20,7 +20,8 @@ inline Levels levels_of(const Numbers& levels, const ModelArrays& model) {
 }
 
 inline void require_outcome(const Numbers& outcome, const ModelArrays& model) {
-    require(static_cast<int64_t>(outcome.size()) == model.view.n_states + 1, "outcome must have one entry per state and the end");
+    require(static_cast<int64_t>(outcome.size()) == model.view.n_states + 1,
+            "outcome must have one entry per state and the end");
 }
 
 inline void require_range(int64_t lo, int64_t hi, int64_t count) {
@@ -28,12 +29,14 @@ inline void require_range(int64_t lo, int64_t hi, int64_t count) {
 }
 
 template <class Set> void require_memory(size_t size, const ModelArrays& model) {
-    require(static_cast<int64_t>(size) >= Set::MEMORY * model.view.n_pairs, "memory must hold memory_per_row numbers per pair");
+    require(static_cast<int64_t>(size) >= Set::MEMORY * model.view.n_pairs,
+            "memory must hold memory_per_row numbers per pair");
 }
 
 template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) {
     const auto values = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
-                           std::optional<Offsets> pairs, int64_t lo, int64_t hi, Array<double> memory, Array<double> q) {
+                           std::optional<Offsets> pairs, int64_t lo, int64_t hi, Array<double> memory,
+                           Array<double> q) {
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
         require_range(lo, hi, count);
         require_outcome(outcome, model);
@@ -112,8 +115,8 @@ template <class D> double conjugate_at(const D& divergence, double y, bool deriv
     if (y == -INFINITE) return derivative ? 0.0 : -divergence.f(0.0);
     const bool at_edge = y > 0.5 * divergence.edge;
     const double u = at_edge ? divergence.edge - y : -y;
-    const Tilt<double> tilt = magnitude(y) <= divergence.reach ? divergence.near.at(1.0, u)
-                                                               : divergence.at(at_edge ? 0.0 : 1.0, u);
+    const Tilt<double> tilt =
+        magnitude(y) <= divergence.reach ? divergence.near.at(1.0, u) : divergence.at(at_edge ? 0.0 : 1.0, u);
     return derivative ? tilt.slope : tilt.excess + y;
 }
 

@@ -51,26 +51,21 @@ inline double largest_argument(double k) {
 // What all members share. `bend` bounds the third derivative of f* by the square of the second, where it can be.
 struct PowerFamily {
     double k;
-    double edge;   // f'(inf)
-    double top;    // y up to which f*' is a number, where there is no edge
-    double floor;  // distance from the edge down to which it is one
+    double edge;       // f'(inf)
+    double top;        // y up to which f*' is a number, where there is no edge
+    double floor;      // distance from the edge down to which it is one
     double near_edge;  // the edge, where y comes close to it: not as k tends to 1
-    double reach;  // |y| up to which the series serves
+    double reach;      // |y| up to which the series serves
     double bend;
-    double rounding;          // relative error of f*' and f, in units of EPS
-    double offset = 0.0;      // size of what is subtracted from f* to bring it into normal form
+    double rounding;      // relative error of f*' and f, in units of EPS
+    double offset = 0.0;  // size of what is subtracted from f* to bring it into normal form
     Series near;
 
     explicit PowerFamily(double k)
-        : k(k),
-          edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE),
-          top(largest_argument(k)),
+        : k(k), edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE), top(largest_argument(k)),
           floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
-          near_edge(top > 0.5 * edge ? edge : INFINITE),
-          reach(SERIES_REACH / (1.0 + magnitude(k))),
-          bend(k <= 1.5 ? 1.0 + magnitude(2.0 - k) : INFINITE),
-          rounding(16.0),
-          near(power_series(k)) {}
+          near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))),
+          bend(k <= 1.5 ? 1.0 + magnitude(2.0 - k) : INFINITE), rounding(16.0), near(power_series(k)) {}
 
     static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
     static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?

@@ -40,9 +40,7 @@ struct JensenShannon {
         return {slope, slope - 1.0, slope + slope * slope, conjugate - y, y * slope - conjugate};
     }
 
-    template <class T> T newton(T mass) const {
-        return logarithm(2.0 * mass / (mass + 1.0)) * mass * (mass + 1.0);
-    }
+    template <class T> T newton(T mass) const { return logarithm(2.0 * mass / (mass + 1.0)) * mass * (mass + 1.0); }
 
     double f(double t) const {
         if (t == 0.0) return LOG2;

@@ -94,6 +94,31 @@ def test_a_row_has_the_same_bits_wherever_it_stands(ambiguity: Any, level: float
     np.testing.assert_array_equal([solve([i])[0][0] for i in range(43)], together)
 
 
+def answers_of(ambiguity: Any, rows: list[FloatArray], outcomes: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Bounds and multiplier of each row, (n, 3), and nature's distributions one behind the other."""
+    model, p = model_of(rows)
+    count, outcome = len(rows), np.append(np.concatenate(outcomes), 0.0)
+    levels = np.array([ambiguity.kernel_level(1.0)])
+    memory = np.full(count * ambiguity.kernel.memory_per_row, math.nan)
+    lower, upper, penalty, eta = (np.empty(count) for _ in range(4))
+    ambiguity.kernel.bracket(model, levels, outcome, 1.0, 0, count, memory, lower, upper)
+    data = np.empty_like(p)
+    ambiguity.kernel.respond(model, levels, outcome, None, model.indptr, 0, count, memory, data, penalty, eta)
+    return np.stack([lower, upper, eta], axis=1), data
+
+
+@pytest.mark.parametrize("level", [1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("ambiguity", SETS, ids=repr)
+def test_bounds_and_answers_have_the_same_bits_wherever_a_row_stands(ambiguity: Any, level: float) -> None:
+    if not ambiguity.is_nominal:
+        ambiguity = type(ambiguity)(ambiguity.divergence, level)
+    rows, outcomes = ragged_rows(43)
+    together, distributions = answers_of(ambiguity, rows, outcomes)
+    alone = [answers_of(ambiguity, [row], [outcome]) for row, outcome in zip(rows, outcomes, strict=True)]
+    np.testing.assert_array_equal(together, np.concatenate([numbers for numbers, _ in alone]))
+    np.testing.assert_array_equal(distributions, np.concatenate([data for _, data in alone]))
+
+
 def digest(threads: int) -> str:
     """A hash of everything that sweeps, brackets, responses and solves give on fixed worlds."""
     total = hashlib.sha256()
