@@ -131,7 +131,8 @@ def test_memory_per_pair_grows_for_the_model_based_way_only(folder: Path) -> Non
     for (method,), of in table.groups("method"):
         few, many = of["peak_bytes"] / (of["states"] * of["actions"])
         if method == "plug-in":
-            assert many >= 2.0 * few  # four times as many transitions a pair, beside what does not grow
+            # Each further transition of a pair takes an index, a probability and a reward; what does not grow cancels.
+            assert many - few >= 20.0 * 0.95 * np.diff(of["states"])[0]
         else:
             assert many <= 1.01 * few
 
