@@ -1,7 +1,6 @@
-"""One sweep on several cores: Python threads that run the same nogil kernel on disjoint ranges.
+"""One sweep on several cores: Python threads that call the compiled kernel, without the GIL, on disjoint ranges.
 
-Every range runs the same machine code, so results are equal to the bit for any number of threads, and, unlike with
-`prange`, the caller may itself be one of several threads.
+No row and no sum is split, so results are equal to the bit for any number of threads.
 """
 
 from __future__ import annotations
