@@ -45,24 +45,35 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
                    double* eta) {
     Block scratch(model.longest_row);
     double* out = scratch.room();
-    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows, const auto& level,
-                           const auto& solved) {
+    const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         T cost{};
         if constexpr (std::is_same_v<T, Lanes>)
             cost = set.respond(rows, level, solved, out, WIDTH);
         else
             cost = respond_row(set, rows, level, solved, out, WIDTH);
-        for (int l = 0; l < count; ++l) {
-            const int64_t length = model.indptr[pairs[l] + 1] - model.indptr[pairs[l]];
-            double* to = data + starts[first + l];
+        for (int l = 0; l < group.lanes<T>(); ++l) {
+            const int64_t pair = group.pairs[first + l], place = group.first + first + l;
+            const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
+            double* to = data + starts[place];
             for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
             const double price = lane(level, l);
-            penalty[first + l] = Set::PRICED && solved.room == Room::SOME ? price * lane(cost, l) : 0.0;
-            eta[first + l] = lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l));
+            penalty[place] = Set::PRICED && solved.room == Room::SOME ? price * lane(cost, l) : 0.0;
+            eta[place] = lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l));
         }
     };
     solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::EXACT, write);
+}
+
+// From a distribution with D = cost > level back towards p, until it lies in the ball. D is convex on the way: a first
+// chord leads into the ball, a second one nearer to its surface.
+template <class Set>
+inline void enter_ball(const Set& set, const Rows<double>& row, double level, double cost, double* out) {
+    double share = level / cost, reached = 0.0;
+    for (int64_t j = 0; j < row.length; ++j)
+        if (row.mass(j) > 0.0) reached += row.mass(j) * set.f(1.0 + share * (out[j] / row.mass(j) - 1.0));
+    if (reached < level) share += (1.0 - 1e-6) * (1.0 - share) * (level - reached) / (cost - reached);
+    for (int64_t j = 0; j < row.length; ++j) out[j] = share * out[j] + (1.0 - share) * row.mass(j);
 }
 
 struct Answer {
@@ -78,10 +89,7 @@ Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, d
         room != Room::SOME ? trivial(row, room) : set.solve_alone(row, level, Accuracy::EXACT);
     respond_row(set, row, level, solved, out, 1);
     double cost = solved.room == Room::NONE ? 0.0 : divergence_of(set, row, out, 1);
-    if (!Set::PRICED && room == Room::SOME && cost > level) {
-        const double share = level / cost;  // D is convex: back towards p until the answer lies in the ball
-        for (int64_t j = 0; j < n; ++j) out[j] = share * out[j] + (1.0 - share) * p[j];
-    }
+    if (!Set::PRICED && room == Room::SOME && cost > level) enter_ball(set, row, level, cost, out);
     double primal = 0.0;
     for (int64_t j = 0; j < n; ++j) primal += out[j] * row.rise(j);
     if (Set::PRICED && room == Room::SOME) primal += level * cost;

@@ -24,6 +24,17 @@ struct Model {
     double fixed_reward(int64_t pair) const { return rewards_on_successors ? 0.0 : rewards[pair]; }
 };
 
+// The successors of the rows that come next: their outcomes are asked for while others are computed with.
+struct Ahead {
+    const int32_t* indices = nullptr;  // as many as the rows side by side have entries, or none
+    const double* outcome = nullptr;
+
+    void prefetch(int64_t j) const {
+        if (indices)
+            for (int l = 0; l < WIDTH; ++l) __builtin_prefetch(outcome + indices[j * WIDTH + l]);
+    }
+};
+
 // Rows p, x: T = Lanes holds four rows side by side, entry j of lane l at p[j * stride + l]; T = double is one row.
 // Shorter rows are padded with probability 0 and an outcome of their own.
 template <class T> struct Rows {
@@ -34,6 +45,7 @@ template <class T> struct Rows {
     T lowest;     // min x
     T spread;     // max x - min x
     T mean_rise;  // E (x - min x)
+    Ahead ahead;
 
     T mass(int64_t j) const { return load<T>(p + j * stride); }
     T outcome(int64_t j) const { return load<T>(x + j * stride); }
@@ -41,16 +53,27 @@ template <class T> struct Rows {
     T rise(int64_t j) const { return outcome(j) - lowest; }
 };
 
-template <class T> inline Rows<T> make_rows(const double* p, const double* x, int64_t length, int64_t stride) {
-    const T first = load<T>(x);
-    T lowest = first, highest = first, mean = broadcast<T>(0.0);
-    for (int64_t j = 1; j < length; ++j) {
-        const T value = load<T>(x + j * stride);
-        lowest = smaller(value, lowest);
-        highest = larger(value, highest);
-        mean += load<T>(p + j * stride) * (value - first);  // centred, so that a common offset costs no digits
+// What is known of outcomes seen one after the other.
+template <class T> struct Summary {
+    T first, lowest, highest, mean;
+
+    explicit Summary(T first) : first(first), lowest(first), highest(first), mean(broadcast<T>(0.0)) {}
+
+    void add(T p, T x) {
+        lowest = smaller(x, lowest);
+        highest = larger(x, highest);
+        mean = fused(p, x - first, mean);  // centred, so that a common offset costs no digits
     }
-    return {p, x, length, stride, lowest, highest - lowest, larger(mean + (first - lowest), broadcast<T>(0.0))};
+
+    Rows<T> rows(const double* p, const double* x, int64_t length, int64_t stride) const {
+        return {p, x, length, stride, lowest, highest - lowest, larger(mean + (first - lowest), broadcast<T>(0.0)), {}};
+    }
+};
+
+template <class T> inline Rows<T> make_rows(const double* p, const double* x, int64_t length, int64_t stride) {
+    Summary<T> seen(load<T>(x));
+    for (int64_t j = 1; j < length; ++j) seen.add(load<T>(p + j * stride), load<T>(x + j * stride));
+    return seen.rows(p, x, length, stride);
 }
 
 // The mass of all minimisers of x.
@@ -59,6 +82,13 @@ template <class T> inline T lowest_mass(const Rows<T>& rows) {
     T total = zero;
     for (int64_t j = 0; j < rows.length; ++j) total += select(rows.outcome(j) == rows.lowest, rows.mass(j), zero);
     return total;
+}
+
+// Ask for what a loop over rows will read next: the hardware's own guesses fall behind where outcomes miss the cache.
+inline void prefetch_rows(const Model& model, int64_t at) {
+    constexpr int64_t AHEAD = 256;  // transitions
+    __builtin_prefetch(model.indices + at + AHEAD);
+    __builtin_prefetch(model.probabilities + at + AHEAD, 0, 2);
 }
 
 // Work space for WIDTH rows of a model, filled from CSR.
@@ -70,61 +100,81 @@ public:
         x_ = p_ + WIDTH * longest_row;
     }
 
-    // Side by side: the rows of `count` <= WIDTH pairs; missing lanes repeat the last row. `outcome` is discount * v
-    // with the end's 0 last.
-    void fill(const Model& model, const double* outcome, const int64_t* pairs, int count) {
+    // Side by side: the rows of WIDTH pairs, after which the next ones may follow. `outcome` is discount * v with the
+    // end's 0 last.
+    void fill(const Model& model, const double* outcome, const int64_t* pairs, bool in_order) {
         for (int l = 0; l < WIDTH; ++l) {
-            const int64_t pair = pairs[l < count ? l : count - 1];
-            start_[l] = model.indptr[pair];
-            length_[l] = model.indptr[pair + 1] - start_[l];
+            start_[l] = model.indptr[pairs[l]];
+            length_[l] = model.indptr[pairs[l] + 1] - start_[l];
         }
-        int64_t common = length_[0];
-        longest_ = length_[0];
+        int64_t common = length_[0], longest = length_[0];
         for (int l = 1; l < WIDTH; ++l) {
             common = length_[l] < common ? length_[l] : common;
-            longest_ = length_[l] > longest_ ? length_[l] : longest_;
+            longest = length_[l] > longest ? length_[l] : longest;
         }
-        gather_common(model, outcome, common);
-        for (int l = 0; l < WIDTH; ++l) gather_rest(model, outcome, common, l);
+        for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
+        turn_probabilities(model, common);
+        if (model.rewards_on_successors)
+            gather<true>(model, outcome, common);
+        else
+            gather<false>(model, outcome, common);
+        if (longest > common) {
+            for (int l = 0; l < WIDTH; ++l) gather_rest(model, outcome, common, longest, l);
+            rows_ = make_rows<Lanes>(p_, x_, longest, WIDTH);
+        }
+        constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
+        const int64_t end = start_[WIDTH - 1] + length_[WIDTH - 1];
+        if (in_order && longest < LONG && end + WIDTH * longest <= model.indptr[model.n_pairs])
+            rows_.ahead = {model.indices + end, outcome};
     }
 
-    // Ask for the outcomes of a row that will be filled soon; long rows find their own way into the cache.
-    static void prefetch(const Model& model, const double* outcome, int64_t pair) {
-        constexpr int64_t LONGEST = 32;
-        const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
-        for (int64_t j = first; j < last && j < first + LONGEST; ++j) __builtin_prefetch(outcome + model.indices[j]);
-    }
-
-    Rows<Lanes> side_by_side() const { return make_rows<Lanes>(p_, x_, longest_, WIDTH); }
+    const Rows<Lanes>& side_by_side() const { return rows_; }
     Rows<double> row(int l) const { return make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH); }
     // Room for as many numbers as the block's outcomes.
     double* room() { return p_; }
 
 private:
-    void gather_common(const Model& model, const double* outcome, int64_t common) {
+    void turn_probabilities(const Model& model, int64_t common) {
         const double *p0 = model.probabilities + start_[0], *p1 = model.probabilities + start_[1];
         const double *p2 = model.probabilities + start_[2], *p3 = model.probabilities + start_[3];
-        const int32_t *i0 = model.indices + start_[0], *i1 = model.indices + start_[1];
-        const int32_t *i2 = model.indices + start_[2], *i3 = model.indices + start_[3];
-        for (int64_t j = 0; j < common; ++j) {
-            store(p_ + j * WIDTH, Lanes{p0[j], p1[j], p2[j], p3[j]});
-            store(x_ + j * WIDTH, Lanes{outcome[i0[j]], outcome[i1[j]], outcome[i2[j]], outcome[i3[j]]});
+        int64_t j = 0;
+        for (; j + WIDTH <= common; j += WIDTH) {
+            Lanes a = load_loose(p0 + j), b = load_loose(p1 + j), c = load_loose(p2 + j), d = load_loose(p3 + j);
+            turn(a, b, c, d);
+            store(p_ + j * WIDTH, a);
+            store(p_ + (j + 1) * WIDTH, b);
+            store(p_ + (j + 2) * WIDTH, c);
+            store(p_ + (j + 3) * WIDTH, d);
         }
-        if (!model.rewards_on_successors) return;
-        const double *r0 = model.rewards + start_[0], *r1 = model.rewards + start_[1];
-        const double *r2 = model.rewards + start_[2], *r3 = model.rewards + start_[3];
-        for (int64_t j = 0; j < common; ++j)
-            store(x_ + j * WIDTH, load<Lanes>(x_ + j * WIDTH) + Lanes{r0[j], r1[j], r2[j], r3[j]});
+        for (; j < common; ++j) store(p_ + j * WIDTH, Lanes{p0[j], p1[j], p2[j], p3[j]});
     }
 
-    void gather_rest(const Model& model, const double* outcome, int64_t common, int l) {
+    // The outcomes that all rows have, and what `make_rows` says of them.
+    template <bool REWARDS_ON_SUCCESSORS> void gather(const Model& model, const double* outcome, int64_t common) {
+        const int32_t *i0 = model.indices + start_[0], *i1 = model.indices + start_[1];
+        const int32_t *i2 = model.indices + start_[2], *i3 = model.indices + start_[3];
+        const double *r0 = model.rewards + start_[0], *r1 = model.rewards + start_[1];
+        const double *r2 = model.rewards + start_[2], *r3 = model.rewards + start_[3];
+        const auto take = [&](int64_t j) {
+            Lanes x{outcome[i0[j]], outcome[i1[j]], outcome[i2[j]], outcome[i3[j]]};
+            if (REWARDS_ON_SUCCESSORS) x += Lanes{r0[j], r1[j], r2[j], r3[j]};
+            store(x_ + j * WIDTH, x);
+            return x;
+        };
+        const Lanes first = take(0);
+        Summary<Lanes> seen(first);
+        for (int64_t j = 1; j < common; ++j) seen.add(load<Lanes>(p_ + j * WIDTH), take(j));
+        rows_ = seen.rows(p_, x_, common, WIDTH);
+    }
+
+    void gather_rest(const Model& model, const double* outcome, int64_t common, int64_t longest, int l) {
         for (int64_t j = common; j < length_[l]; ++j) {
             const int64_t at = start_[l] + j;
             p_[j * WIDTH + l] = model.probabilities[at];
             x_[j * WIDTH + l] = outcome[model.indices[at]];
             if (model.rewards_on_successors) x_[j * WIDTH + l] += model.rewards[at];
         }
-        for (int64_t j = length_[l]; j < longest_; ++j) {
+        for (int64_t j = length_[l]; j < longest; ++j) {
             p_[j * WIDTH + l] = 0.0;
             x_[j * WIDTH + l] = x_[l];
         }
@@ -132,7 +182,8 @@ private:
 
     std::vector<double> storage_;
     double *p_, *x_;
-    int64_t start_[WIDTH], length_[WIDTH], longest_ = 0;
+    int64_t start_[WIDTH], length_[WIDTH];
+    Rows<Lanes> rows_{};
 };
 
 }  // namespace robustmdp

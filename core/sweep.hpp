@@ -33,17 +33,18 @@ inline Solved<double> trivial(const Rows<double>& row, Room room) {
 template <class Set, class T>
 inline Solved<T> solve_rows(const Set& set, const Rows<T>& rows, T level, const T* start, Accuracy accuracy) {
     Solved<T> solved = set.solve(rows, level, start, accuracy, WARM_PASSES);
-    if (all(solved.converged) || Set::MEMORY == 0) return solved;
-    T unknown[Set::MEMORY + 1];
-    for (T& number : unknown) number = broadcast<T>(NOT_A_NUMBER);
-    const Solved<T> again = set.solve(rows, level, unknown, accuracy, COLD_PASSES);
-    const Mask<T> first = solved.converged;
-    return {select(first, solved.value, again.value),
-            select(first, solved.distance, again.distance),
-            select(first, solved.weight, again.weight),
-            select(first, solved.base, again.base),
-            first | again.converged,
-            solved.room};
+    if (Set::MEMORY > 0 && !all(solved.converged)) {
+        T unknown[Set::MEMORY + 1];
+        for (T& number : unknown) number = broadcast<T>(NOT_A_NUMBER);
+        const Solved<T> again = set.solve(rows, level, unknown, accuracy, COLD_PASSES);
+        const Mask<T> first = solved.converged;
+        solved.value = select(first, solved.value, again.value);
+        solved.distance = select(first, solved.distance, again.distance);
+        solved.weight = select(first, solved.weight, again.weight);
+        solved.base = select(first, solved.base, again.base);
+        solved.converged |= again.converged;
+    }
+    return solved;
 }
 
 template <class Set>
@@ -55,60 +56,82 @@ inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double 
     return solved.converged ? solved : set.solve_alone(row, level, accuracy);
 }
 
-// Solve up to WIDTH rows and call use(rows, level, solved, lane): once for all lanes, or for each lane by itself where
-// one of them needs more work. `memory` holds Set::MEMORY numbers per pair.
+// WIDTH pairs side by side; where fewer are left, the last one is repeated.
+struct Group {
+    int64_t first;  // place in the list
+    int count;
+    bool adjacent;  // all lanes taken, by neighbours
+    int64_t pairs[WIDTH];
+
+    Group(PairList list, int64_t first, int64_t hi)
+        : first(first), count(hi - first < WIDTH ? static_cast<int>(hi - first) : WIDTH),
+          adjacent(!list.listed && count == WIDTH) {
+        for (int l = 0; l < WIDTH; ++l) pairs[l] = list[first + (l < count ? l : count - 1)];
+    }
+
+    // How many pairs an answer in T is about: all of them, or one.
+    template <class T> int lanes() const { return sizeof(T) == sizeof(double) ? 1 : count; }
+
+    // Numbers that belong to the pairs.
+    Lanes load(const double* numbers) const {
+        return adjacent ? load_loose(numbers + pairs[0])
+                        : Lanes{numbers[pairs[0]], numbers[pairs[1]], numbers[pairs[2]], numbers[pairs[3]]};
+    }
+    void store(double* numbers, Lanes value) const {
+        if (adjacent) return store_loose(numbers + pairs[0], value);
+        for (int l = 0; l < count; ++l) numbers[pairs[l]] = value[l];
+    }
+
+    // Numbers that belong to places in the list.
+    void store_listed(double* numbers, Lanes value) const {
+        if (count == WIDTH) return store_loose(numbers + first, value);
+        for (int l = 0; l < count; ++l) numbers[first + l] = value[l];
+    }
+};
+
+// Solve the rows of a group and call use(lane, rows, level, solved): once for all lanes, or for each lane by itself
+// where one of them needs more work. `memory` holds n_pairs numbers, Set::MEMORY times.
 template <class Set, class Use>
-inline void solve_block(const Set& set, const Block& block, const int64_t* pairs, int count, Levels levels,
+inline void solve_group(const Set& set, const Model& model, const Block& block, const Group& group, Levels levels,
                         const double* memory, Accuracy accuracy, Use use) {
     constexpr int M = Set::MEMORY;
-    double level[WIDTH], start[WIDTH][M + 1];
-    bool ordinary = true;
-    for (int l = 0; l < WIDTH; ++l) {
-        const int64_t pair = pairs[l < count ? l : count - 1];
-        level[l] = levels[pair];
-        ordinary &= Set::room(level[l]) == Room::SOME;
-        for (int m = 0; m < M; ++m) start[l][m] = memory[pair * M + m];
-    }
-    if (ordinary) {
-        const Rows<Lanes> rows = block.side_by_side();
-        const Lanes weight{level[0], level[1], level[2], level[3]};
-        if (set.runs_side_by_side(rows, weight)) {
-            Lanes from[M + 1];
-            for (int m = 0; m < M; ++m) from[m] = Lanes{start[0][m], start[1][m], start[2][m], start[3][m]};
-            const Solved<Lanes> solved = solve_rows(set, rows, weight, from, accuracy);
-            if (all(solved.converged) && set.answers_side_by_side(rows, solved)) return use(rows, weight, solved, 0);
-            for (int l = 0; l < count; ++l) {
-                const Rows<double> row = block.row(l);
-                // From the start again, so that a row does not depend on its neighbours.
-                use(row, level[l],
-                    solved.converged[l] ? pick_lane(solved, l) : solve_row(set, row, level[l], start[l], accuracy), l);
-            }
-            return;
-        }
-    }
-    for (int l = 0; l < count; ++l) {
-        const Rows<double> row = block.row(l);
-        use(row, level[l], solve_row(set, row, level[l], start[l], accuracy), l);
+    const Lanes level = levels.shared ? broadcast<Lanes>(levels.values[0]) : group.load(levels.values);
+    Lanes start[M + 1];
+    for (int m = 0; m < M; ++m) start[m] = group.load(memory + m * model.n_pairs);
+    const auto alone = [&](int l) {
+        double from[M + 1];
+        for (int m = 0; m < M; ++m) from[m] = start[m][l];
+        return solve_row(set, block.row(l), level[l], from, accuracy);
+    };
+    bool ordinary = Set::room(level[0]) == Room::SOME;
+    for (int l = 1; l < WIDTH && !levels.shared; ++l) ordinary &= Set::room(level[l]) == Room::SOME;
+    const Rows<Lanes>& rows = block.side_by_side();
+    if (ordinary && set.runs_side_by_side(rows, level)) {
+        const Solved<Lanes> solved = solve_rows(set, rows, level, start, accuracy);
+        if (all(solved.converged) && set.answers_side_by_side(rows, solved)) return use(0, rows, level, solved);
+        for (int l = 0; l < group.count; ++l)
+            // From the start again, so that a row does not depend on its neighbours.
+            use(l, block.row(l), level[l], solved.converged[l] ? pick_lane(solved, l) : alone(l));
+    } else {
+        for (int l = 0; l < group.count; ++l) use(l, block.row(l), level[l], alone(l));
     }
 }
 
-constexpr int64_t AHEAD = 2 * WIDTH;  // rows between prefetching and use
-
-// Visit pairs lo..hi in blocks of WIDTH.
+// Visit pairs lo..hi in groups: use(group, lane, rows, level, solved).
 template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                         int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Use use) {
+    constexpr int64_t AHEAD = 32;  // pairs
     Block block(model.longest_row);
     for (int64_t first = lo; first < hi; first += WIDTH) {
-        const int count = hi - first < WIDTH ? static_cast<int>(hi - first) : WIDTH;
-        int64_t pairs[WIDTH];
-        for (int l = 0; l < count; ++l) pairs[l] = list[first + l];
-        for (int64_t i = first + AHEAD; i < hi && i < first + AHEAD + WIDTH; ++i)
-            Block::prefetch(model, outcome, list[i]);
-        block.fill(model, outcome, pairs, count);
-        solve_block(set, block, pairs, count, levels, memory, accuracy,
-                    [&](const auto& rows, const auto& level, const auto& solved, int l) {
-                        use(first + l, pairs + l, sizeof(level) == sizeof(double) ? 1 : count, rows, level, solved);
+        const Group group(list, first, hi);
+        block.fill(model, outcome, group.pairs, group.adjacent);
+        __builtin_prefetch(model.rewards + group.pairs[0] + AHEAD);
+        for (int m = 0; m < Set::MEMORY; ++m)
+            __builtin_prefetch(memory + m * model.n_pairs + group.pairs[0] + AHEAD, 1);
+        solve_group(set, model, block, group, levels, memory, accuracy,
+                    [&](int l, const auto& rows, const auto& level, const auto& solved) {
+                        use(group, l, rows, level, solved);
                     });
     }
 }
@@ -117,27 +140,31 @@ inline void solve_pairs(const Set& set, const Model& model, Levels levels, const
 template <class Set>
 void worst_values(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list, int64_t lo,
                   int64_t hi, double* memory, double* q) {
-    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows, const auto&,
-                           const auto& solved) {
+    const auto write = [&](const Group& group, int l, const auto& rows, const auto&, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         const T value = rows.lowest + solved.value;
         T renewed[Set::MEMORY + 1];
         set.remember(rows, solved, renewed);
-        for (int l = 0; l < count; ++l) {
-            q[first + l] = model.fixed_reward(pairs[l]) + lane(value, l);
-            for (int m = 0; m < Set::MEMORY; ++m) memory[pairs[l] * Set::MEMORY + m] = lane(renewed[m], l);
+        if constexpr (std::is_same_v<T, Lanes>) {
+            const Lanes reward = model.rewards_on_successors ? Lanes{} : group.load(model.rewards);
+            group.store_listed(q, reward + value);
+            for (int m = 0; m < Set::MEMORY; ++m) group.store(memory + m * model.n_pairs, renewed[m]);
+        } else {
+            q[group.first + l] = model.fixed_reward(group.pairs[l]) + value;
+            for (int m = 0; m < Set::MEMORY; ++m) memory[m * model.n_pairs + group.pairs[l]] = renewed[m];
         }
     };
     solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::FAST, write);
 }
 
-// q = r + E outcome, four rows at a time without a detour through a block.
+// q = r + E outcome, without a detour through a block.
 template <>
 inline void worst_values(const Nominal&, const Model& model, Levels, const double* outcome, PairList list, int64_t lo,
                          int64_t hi, double*, double* q) {
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t pair = list[i];
         const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
+        for (int64_t at = first; at < last; at += 8) prefetch_rows(model, at);
         double even = 0.0, odd = 0.0;
         int64_t j = first;
         if (model.rewards_on_successors) {
@@ -160,10 +187,9 @@ inline void best_actions(const Model& model, const double* q, int64_t lo, int64_
         double top = -INFINITE;
         int64_t where = model.state_ptr[s];
         for (int64_t pair = model.state_ptr[s]; pair < model.state_ptr[s + 1]; ++pair) {
-            if (q[pair] > top) {
-                top = q[pair];
-                where = pair;
-            }
+            const bool better = q[pair] > top;
+            where = better ? pair : where;
+            top = better ? q[pair] : top;
         }
         value[s] = top;
         best[s] = where;
@@ -188,9 +214,10 @@ void sweep(const Set& set, const Model& model, Levels levels, const double* outc
 template <class Set>
 void bracket_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, double scale, int64_t lo,
                    int64_t hi, const double* memory, double* lower, double* upper) {
-    const auto write = [&](int64_t first, const int64_t* pairs, int count, const auto& rows, const auto& level,
-                           const auto& solved) {
+    const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
+        const int count = group.lanes<T>();
+        const int64_t* pairs = group.pairs + first;
         // The rounding of a sum of n terms; n is the row's own length, not its block's.
         T terms{};
         for (int l = 0; l < count; ++l)
@@ -206,8 +233,8 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
         for (int l = 0; l < count; ++l) {
             const double reward = model.fixed_reward(pairs[l]), base = reward + lane(rows.lowest, l);
             const double rounding = 4.0 * EPS * scale;
-            lower[first + l] = base + lane(bounds.lower, l) - rounding;
-            upper[first + l] = base + lane(bounds.upper, l) + rounding;
+            lower[group.first + first + l] = base + lane(bounds.lower, l) - rounding;
+            upper[group.first + first + l] = base + lane(bounds.upper, l) + rounding;
         }
     };
     solve_pairs(set, model, levels, outcome, PairList{nullptr}, lo, hi, memory, Accuracy::EXACT, write);

@@ -2,7 +2,7 @@
 // sup over eta and w >= 0 of eta - w E f*((eta - x)/w) - w rho, concave in both.
 #pragma once
 
-#include "penalized.hpp"
+#include "one_multiplier.hpp"
 
 namespace robustmdp {
 
@@ -18,17 +18,27 @@ template <class F, class T>
 inline BallMoments<T> ball_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
     const T zero = broadcast<T>(0.0);
     BallMoments<T> sum{zero, zero, zero, zero, zero, zero};
+    MeanLogarithm<T> logarithms(rows);
     for (int64_t j = 0; j < rows.length; ++j) {
-        const T p = rows.mass(j), u = rows.rise(j) * theta + shift;
+        const T p = rows.mass(j), u = fused(rows.rise(j), theta, shift);
         const Tilt<T> tilt = f.at(base, u);
-        const T growth = p * tilt.growth;
-        const T curvature = p * tilt.curvature;
+        const T growth = p * tilt.growth, curvature = p * tilt.curvature, curvature_u = curvature * u;
         sum.miss += growth;
-        sum.divergence += p * tilt.cost;
         sum.slope += curvature;
-        sum.slope_u += curvature * u;
-        sum.slope_uu += curvature * u * u;
-        sum.excess += p * tilt.excess;
+        sum.slope_u += curvature_u;
+        sum.slope_uu = fused(curvature_u, u, sum.slope_uu);
+        if constexpr (F::LOGARITHMIC) {
+            logarithms.add(j, f.inner(base, u));
+            sum.divergence = fused(p, f.cost_less_logarithm(base, u, tilt), sum.divergence);
+        } else {
+            sum.excess = fused(p, tilt.excess, sum.excess);
+            sum.divergence = fused(p, tilt.cost, sum.divergence);
+        }
+    }
+    if constexpr (F::LOGARITHMIC) {
+        const T mean = logarithms.total();
+        sum.excess = logarithmic_excess<F>(rows, theta, base, shift, mean);
+        sum.divergence += mean;
     }
     return sum;
 }
@@ -76,8 +86,9 @@ template <class D> struct Constrained {
         }
         const T size = rows.spread / weight;
         const Mask<T> near = size <= broadcast<T>(0.5 * divergence.reach);
-        if (all(near)) return ascend(divergence.near, rows, radius, distance, weight, base, accuracy, limit);
-        Solved<T> solved = ascend(divergence, rows, radius, distance, weight, base, accuracy, limit);
+        if (all(near) && !D::QUADRATIC)
+            return ascend(divergence.near, rows, radius, distance, weight, base, accuracy, limit);
+        Solved<T> solved = search(rows, radius, distance, weight, base, accuracy, limit);
         solved.converged &= negate(near);
         return solved;
     }
@@ -133,11 +144,21 @@ private:
         return total;
     }
 
+    // In sweeps, one multiplier is enough where it gives the other.
+    template <class T>
+    Solved<T> search(const Rows<T>& rows, T radius, T distance, T weight, T base, Accuracy accuracy, int limit) const {
+        if constexpr (D::HAS_KINK) {
+            if (accuracy == Accuracy::FAST) return find_ceiling(divergence, rows, radius, distance, weight, limit);
+        } else if constexpr (D::EXACT_NEWTON) {
+            if (accuracy == Accuracy::FAST) return find_temperature(rows, radius, distance, weight, limit);
+        }
+        return ascend(divergence, rows, radius, distance, weight, base, accuracy, limit);
+    }
+
     template <class F, class T>
     Solved<T> ascend(const F& f, const Rows<T>& rows, T radius, T distance, T weight, T base, Accuracy accuracy,
                      int limit) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
-        const double bend = divergence.bend < INFINITE ? divergence.bend : 1.0;
         const T anchor = penalized.anchor(base);
         Mask<T> done{};
         T value = zero;
@@ -152,7 +173,7 @@ private:
             const T gain = 0.5 * (by_distance * further + by_weight * heavier);
             const T relative = larger(magnitude(at.miss), magnitude(heavier) * theta);
             value = select(done, value, rows.mean_rise - weight * (at.excess + radius));
-            Mask<T> sane = (gain >= zero) & (relative * bend < broadcast<T>(0.1)) & (determinant > zero);
+            Mask<T> sane = (gain >= zero) & (relative < broadcast<T>(0.025)) & (determinant > zero);
             // Outside of this f*' is not a number.
             const T shift = distance * theta;
             sane &= select(base == one, shift, shift - broadcast<T>(divergence.top + divergence.floor)) >=
@@ -160,7 +181,7 @@ private:
             if (accuracy == Accuracy::EXACT) {
                 done |= sane & (gain <= 1e-17 * rows.spread) & (relative <= broadcast<T>(1e-12));
             } else {
-                const T error = divergence.bend < INFINITE ? gain * relative * bend : 0.1 * gain;
+                const T error = gain * relative * 4.0;
                 const Mask<T> good = sane & (error <= FAST_ERROR * rows.spread);
                 value = select(good & negate(done), value + gain, value);
                 done |= good;

@@ -14,24 +14,69 @@ namespace robustmdp {
 template <class T> struct Moments {
     T miss;       // E f*' - 1
     T slope;      // E f*''
+    T bend;       // E f*'''
     T excess;     // E(f* - y)
-    T clearance;  // how far the shift may move before f*'' jumps
+    T clearance;  // how far the shift may move before an outcome meets a kink of f*'
 };
 
-// Without the excess, which costs most of them a logarithm, for steps that will not be the last.
-template <bool WITH_EXCESS = true, class F, class T>
+// The first pass over rows looks ahead, and does without the excess where that costs a logarithm: it is rarely the last.
+enum class Pass { FIRST, LATER };
+
+// sum of p log(inner(u)), in chunks of a loop of its own: processors do not see past one long chain of operations.
+template <class T> class MeanLogarithm {
+public:
+    static constexpr int64_t CHUNK = 16;
+
+    explicit MeanLogarithm(const Rows<T>& rows) : rows_(rows) {}
+
+    [[gnu::always_inline]] void add(int64_t j, T inner) {
+        waiting_[j % CHUNK] = inner;
+        if (j % CHUNK == CHUNK - 1) settle(j + 1);
+    }
+
+    T total() {
+        settle(rows_.length);
+        return total_;
+    }
+
+private:
+    [[gnu::always_inline]] void settle(int64_t end) {
+        for (int64_t j = settled_; j < end; ++j) total_ = fused(rows_.mass(j), logarithm(waiting_[j % CHUNK]), total_);
+        settled_ = end;
+    }
+
+    const Rows<T>& rows_;
+    int64_t settled_ = 0;
+    T waiting_[CHUNK];
+    T total_ = broadcast<T>(0.0);
+};
+
+// E(f* - y) where it is E(u - log inner(u)) up to a constant.
+template <class F, class T> inline T logarithmic_excess(const Rows<T>& rows, T theta, T base, T shift, T mean_logarithm) {
+    return (fused(rows.mean_rise, theta, shift) - mean_logarithm) - F::LOG_OFFSET * (1.0 - base);
+}
+
+template <Pass PASS, bool WITH_EXCESS, class F, class T>
 inline Moments<T> dual_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
     const T zero = broadcast<T>(0.0);
-    Moments<T> sum{zero, zero, zero, broadcast<T>(INFINITE)};
+    Moments<T> sum{zero, zero, zero, zero, broadcast<T>(INFINITE)};
+    MeanLogarithm<T> logarithms(rows);
     for (int64_t j = 0; j < rows.length; ++j) {
+        if (PASS == Pass::FIRST) rows.ahead.prefetch(j);
         const T p = rows.mass(j);
-        const T u = rows.rise(j) * theta + shift;
+        const T u = fused(rows.rise(j), theta, shift);
         const Tilt<T> tilt = f.at(base, u);
         sum.clearance = smaller(f.clearance(u), sum.clearance);
-        sum.miss += p * tilt.growth;
-        sum.slope += p * tilt.curvature;
-        if (WITH_EXCESS) sum.excess += p * tilt.excess;
+        sum.miss = fused(p, tilt.growth, sum.miss);
+        sum.slope = fused(p, tilt.curvature, sum.slope);
+        if constexpr (!F::QUADRATIC) sum.bend = fused(p, tilt.bend, sum.bend);
+        if constexpr (WITH_EXCESS && F::LOGARITHMIC)
+            logarithms.add(j, f.inner(base, u));
+        else if constexpr (WITH_EXCESS)
+            sum.excess = fused(p, tilt.excess, sum.excess);
     }
+    if constexpr (WITH_EXCESS && F::LOGARITHMIC)
+        sum.excess = logarithmic_excess<F>(rows, theta, base, shift, logarithms.total());
     return sum;
 }
 
@@ -47,52 +92,74 @@ template <class T> struct Root {
     Mask<T> converged;
 };
 
-constexpr double FAST_ERROR = 1e-12;       // of the spread: what a sweep's value may miss
-constexpr double UNTRUSTED_ERROR = 1e-11;  // the same where nothing is known about third derivatives
+constexpr double LEAST_STRETCH = 1e-6;  // of radii: below, powers of outcomes far off cancel
+constexpr double FAST_ERROR = 1e-12;  // of the spread: what a sweep's value may miss
 
-// The shift with E f*' = 1: Newton's method on f'(E f*') = 0 inside a bracket. `size` is spread/w.
+// The shift with E f*' = 1, inside a bracket. `size` is spread/w.
 //
-// One more step would gain about miss^2/(2 slope), known up to third derivatives: a FAST value includes that gain.
+// Where the root is much nearer than the next singularity of f*, it is found from three derivatives, and what the dual
+// gains on the way is known to fourth order: a FAST value includes it. Elsewhere, Newton's method on f'(E f*') = 0.
 template <class D, class F, class T>
 inline Root<T> find_shift(const D& divergence, const F& f, const Rows<T>& rows, T theta, T base, Bracket<T> bracket,
                           T shift, Accuracy accuracy, int limit) {
+    const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
     const T size = rows.spread * theta;
     Moments<T> at{};
     Mask<T> done{};
-    T predicted{};
+    T gain{};
     T before = broadcast<T>(INFINITE);
     for (int pass = 0; pass < limit; ++pass) {
-        const bool is_last = pass > 0 || accuracy == Accuracy::EXACT || D::CHEAP_EXCESS;
-        at = is_last ? dual_moments(f, rows, theta, base, shift) : dual_moments<false>(f, rows, theta, base, shift);
+        const bool is_last = pass > 0 || !F::LOGARITHMIC;
+        at = pass == 0 ? dual_moments<Pass::FIRST, !F::LOGARITHMIC>(f, rows, theta, base, shift)
+                       : dual_moments<Pass::LATER, true>(f, rows, theta, base, shift);
         const T miss = magnitude(at.miss);
-        const T gain = 0.5 * miss * miss / at.slope;
+        const T inverse = 1.0 / at.slope, newton = at.miss * inverse;
+        // f*' may have a kink at some outcome, and a pole that the lowest one is next to.
+        T step = newton, room = at.clearance;
+        if (D::QUADRATIC) {
+            gain = 0.5 * newton * at.miss;
+        } else {
+            step = fused(0.5 * newton * newton, at.bend * inverse, newton);
+            gain = step * (at.miss - step * (0.5 * at.slope - step * at.bend * (1.0 / 6.0)));
+            room = smaller(smaller(room, one), select(base == one, shift + divergence.edge, shift));
+        }
+        const Mask<T> close = magnitude(newton) < (D::QUADRATIC ? 1.0 : 0.125) * room;
         done = miss <= broadcast<T>(4.0 * EPS);
-        const Mask<T> predictable =
-            divergence.bend < INFINITE
-                ? (miss * divergence.bend <= broadcast<T>(0.1)) & (gain * miss * divergence.bend <= FAST_ERROR * size)
-                : ((miss <= broadcast<T>(0.01)) & (gain <= UNTRUSTED_ERROR * size)) |
-                      ((at.clearance < broadcast<T>(INFINITE)) & (miss < at.clearance * at.slope));
-        predicted = select(predictable, gain, broadcast<T>(0.0));
-        if (accuracy == Accuracy::FAST)
-            done |= predictable;
-        else
-            done |= (miss <= broadcast<T>(1e-9)) & (gain <= 1e-18 * size) & (miss >= 0.25 * before);
+        if (accuracy == Accuracy::FAST) {
+            done |= D::QUADRATIC ? close : close & (gain * step * step <= FAST_ERROR * size * room * room);
+            gain = select(close, gain, zero);
+        } else {
+            const T left = 0.5 * miss * magnitude(newton);
+            done |= (miss <= broadcast<T>(1e-9)) & (left <= 1e-18 * size) & (miss >= 0.25 * before);
+        }
         before = miss;
-        const Mask<T> falls = at.miss > broadcast<T>(0.0);  // E f*' falls as the shift grows
+        if (!is_last) done = Mask<T>{};
+        if (all(done)) break;
+        const Mask<T> falls = at.miss > zero;  // E f*' falls as the shift grows
         bracket.low = select(falls, shift, bracket.low);
         bracket.high = select(falls, bracket.high, shift);
         const T width = bracket.high - bracket.low;
-        done |= width <= EPS * larger(magnitude(bracket.low), magnitude(bracket.high));
-        if (!is_last) done = Mask<T>{};
+        if (is_last) done |= width <= EPS * larger(magnitude(bracket.low), magnitude(bracket.high));
         if (all(done)) break;
-        T next = shift + divergence.newton(at.miss + 1.0) / at.slope;
+        T next = shift + step;
+        if (!all(close)) {
+            T far = divergence.newton(at.miss + 1.0) * inverse;
+            if constexpr (D::HAS_KINK && !D::QUADRATIC) {
+                // Where the outcome nearest to its kink rules, the step is exact; it ends at the kink.
+                const T limited = smaller(newton, select(at.bend < zero, -at.slope / at.bend, broadcast<T>(INFINITE)));
+                far = fused(0.5 * limited * limited, at.bend * inverse, limited);
+            }
+            next = select(close, next, shift + far);
+        }
         const Mask<T> inside = (bracket.low < next) & (next < bracket.high);
-        const Mask<T> wide = (bracket.low > broadcast<T>(0.0)) & (bracket.high > 16.0 * bracket.low);
-        const T middle = select(wide, root(bracket.low) * root(bracket.high), bracket.low + 0.5 * width);
-        next = pass > 50 ? middle : select(inside, next, middle);
+        if (pass > 50 || !all(inside)) {
+            const Mask<T> wide = (bracket.low > zero) & (bracket.high > 16.0 * bracket.low);
+            const T middle = select(wide, root(bracket.low) * root(bracket.high), bracket.low + 0.5 * width);
+            next = pass > 50 ? middle : select(inside, next, middle);
+        }
         shift = select(done, shift, next);
     }
-    return {shift, at, predicted, done};
+    return {shift, at, gain, done};
 }
 
 // The dual on both sides of a root of E f*' = 1, and the mixture of the two whose f*' has the mean 1.

@@ -37,12 +37,13 @@ template <class D> struct Penalized {
     }
 
     template <class T> bool runs_near(const Rows<T>& rows, T weight) const {
+        if (D::QUADRATIC) return false;  // whose formulas are exact everywhere
         return all(is_near(rows, weight) | (rows.spread == broadcast<T>(0.0)));
     }
 
     // Rows side by side share one formula.
     bool runs_side_by_side(const Rows<Lanes>& rows, Lanes weight) const {
-        return runs_near(rows, weight) || !any(is_near(rows, weight));
+        return D::QUADRATIC || runs_near(rows, weight) || !any(is_near(rows, weight));
     }
     bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
@@ -158,10 +159,16 @@ private:
             shift = select(known, shift, cold);
         }
         if (D::EXACT_NEWTON && accuracy == Accuracy::FAST) {
-            const T miss = dual_moments(f, rows, theta, base, shift).miss;
-            shift += logarithm_of_sum(one, miss);  // E exp(-u) falls by what the shift rises
-            const Mask<T> moderate = (miss > broadcast<T>(-0.999)) & (miss < broadcast<T>(1e3)) & (shift > low);
-            return {larger(-weight * shift, zero), shift * weight, weight, base, moderate, Room::SOME};
+            // E exp(-u) falls by what the shift rises: log(1 + miss) is all that is missing.
+            const T miss = dual_moments<Pass::FIRST, false>(f, rows, theta, base, shift).miss;
+            Mask<T> solved = magnitude(miss) <= broadcast<T>(LARGEST_RATE);
+            T step = small_logarithm(miss);
+            if (!all(solved)) {
+                step = select(solved, step, logarithm_of_sum(one, miss));
+                solved |= (miss > broadcast<T>(-0.999)) & (miss < broadcast<T>(1e3));
+            }
+            shift += step;
+            return {larger(-weight * shift, zero), shift * weight, weight, base, solved & (shift > low), Room::SOME};
         }
         const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));

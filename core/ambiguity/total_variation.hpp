@@ -46,7 +46,10 @@ struct PenalizedTotalVariation {
 
     template <class T> Solved<T> solve(const Rows<T>& rows, T weight, const T*, Accuracy, int) const {
         T value = broadcast<T>(0.0);
-        for (int64_t j = 0; j < rows.length; ++j) value += rows.mass(j) * smaller(rows.rise(j), weight);
+        for (int64_t j = 0; j < rows.length; ++j) {
+            rows.ahead.prefetch(j);
+            value = fused(rows.mass(j), smaller(rows.rise(j), weight), value);
+        }
         return solved_by_ceiling(value, weight, value == value);
     }
 

@@ -48,7 +48,7 @@ inline double largest_argument(double k) {
     return (k - 1.0) * LOG_LARGEST < LARGEST_EXPONENT ? power_growth(k - 1.0, LOG_LARGEST) : exponential(LOG_LARGEST);
 }
 
-// What all members share. `bend` bounds the third derivative of f* by the square of the second, where it can be.
+// What all members share.
 struct PowerFamily {
     double k;
     double edge;       // f'(inf)
@@ -56,7 +56,6 @@ struct PowerFamily {
     double floor;      // distance from the edge down to which it is one
     double near_edge;  // the edge, where y comes close to it: not as k tends to 1
     double reach;      // |y| up to which the series serves
-    double bend;
     double rounding;      // relative error of f*' and f, in units of EPS
     double offset = 0.0;  // size of what is subtracted from f* to bring it into normal form
     Series near;
@@ -65,13 +64,15 @@ struct PowerFamily {
         : k(k), edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE), top(largest_argument(k)),
           floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
           near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))),
-          bend(k <= 1.5 ? 1.0 + magnitude(2.0 - k) : INFINITE), rounding(16.0), near(power_series(k)) {}
+          rounding(16.0), near(power_series(k)) {}
 
     static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
     static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
-    static constexpr bool CHEAP_EXCESS = true;   // is f* - y a by-product of f*'?
+    static constexpr bool LOGARITHMIC = false;   // is f* - y = u - log inner(u) up to a constant?
+    static constexpr bool QUADRATIC = false;     // is f* quadratic between kinks?
+    static constexpr bool HAS_KINK = false;      // is it there for k > 1 only?
 
-    // How far u may move before f*'' jumps.
+    // How far u may move before it meets a kink of f*', which is there for k > 1.
     template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
     double f(double t) const { return power_generator(k, t); }
@@ -91,7 +92,11 @@ struct Power : PowerFamily {
     // A power's exponent is at most 709 and exact to EPS.
     explicit Power(double k) : PowerFamily(k), exponent(1.0 / (k - 1.0)) { rounding = 1600.0; }
 
-    template <class T> Tilt<T> at(T base, T u) const {
+    template <class T> T clearance(T u) const {
+        return k > 1.0 ? magnitude(exponent - u) : broadcast<T>(INFINITE);
+    }
+
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), least = broadcast<T>(1e-290);
         const T s = (1.0 - k) * u;
         const Mask<T> inside = base + s > zero;
@@ -104,9 +109,10 @@ struct Power : PowerFamily {
         const T conjugate = magnitude(k) > 0.3 ? (q * slope - 1.0) / k : power_growth(k, log_slope);
         const T y = select(base == one, zero, broadcast<T>(edge)) - u;
         const T excess = conjugate - y, cost = y * slope - conjugate;
-        if (k < 1.0) return {slope, slope - 1.0, slope / q, excess, cost};
-        const T kept = select(inside, slope, zero);
-        return {kept, kept - 1.0, kept / q, select(inside, excess, u - 1.0 / k),
+        const T kept = k < 1.0 ? slope : select(inside, slope, zero);
+        const T curvature = kept / q, bend = (2.0 - k) * curvature / q;
+        if (k < 1.0) return {slope, slope - 1.0, curvature, bend, excess, cost};
+        return {kept, kept - 1.0, curvature, bend, select(inside, excess, u - 1.0 / k),
                 select(inside, cost, broadcast<T>(1.0 / k))};
     }
 
@@ -124,15 +130,18 @@ struct ChiSquare : PowerFamily {
     }
 
     static constexpr bool CANCELS = false;
+    static constexpr bool QUADRATIC = true;
+    static constexpr bool HAS_KINK = true;
     template <class T> static T clearance(T u) { return magnitude(1.0 - u); }
+    template <class T> [[gnu::always_inline]] static Powers<T> powers(T r) {
+        return {select(r > broadcast<T>(0.0), broadcast<T>(1.0), broadcast<T>(0.0)), r, r * r};
+    }
 
-    template <class T> Tilt<T> at(T, T u) const {
-        const T one = broadcast<T>(1.0);
-        const Mask<T> active = u < one;
-        const T half_square = 0.5 * u * u;
-        const T growth = select(active, -u, -one);
-        return {growth + 1.0, growth, select(active, one, broadcast<T>(0.0)), select(active, half_square, u - 0.5),
-                select(active, half_square, broadcast<T>(0.5))};
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
+        const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
+        const T fallen = smaller(u, one);
+        return {one - fallen, -fallen, select(u < one, one, zero), zero, fallen * fused(fallen, -0.5, u),
+                0.5 * fallen * fallen};
     }
 
     template <class T> T newton(T mass) const { return mass - 1.0; }
@@ -143,11 +152,11 @@ struct KullbackLeibler : PowerFamily {
 
     static constexpr bool EXACT_NEWTON = true;
 
-    template <class T> Tilt<T> at(T, T u) const {
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
         const Exponential<T> e = reduce_exponential(-u);
-        const T growth = e.power * e.rest + (e.power - 1.0);
-        const T slope = e.power + e.power * e.rest;
-        return {slope, growth, slope, growth + u, -(u * slope + growth)};
+        const T growth = fused(e.power, e.rest, e.power - 1.0);
+        const T slope = fused(e.power, e.rest, e.power);
+        return {slope, growth, slope, slope, growth + u, -fused(u, slope, growth)};
     }
 
     template <class T> T newton(T mass) const { return mass * logarithm(mass); }
@@ -156,12 +165,16 @@ struct KullbackLeibler : PowerFamily {
 struct Burg : PowerFamily {
     Burg() : PowerFamily(0.0) {}
 
-    static constexpr bool CHEAP_EXCESS = false;
+    static constexpr bool LOGARITHMIC = true;
+    static constexpr double LOG_OFFSET = 1.0;  // what is missing of the excess at the edge
+    template <class T> T inner(T base, T u) const { return base + u; }
+    template <class T> T cost_less_logarithm(T, T, const Tilt<T>& tilt) const { return tilt.growth; }
 
-    template <class T> Tilt<T> at(T base, T u) const {
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
         const T inverse = 1.0 / (base + u);
-        const T growth = inverse - 1.0, log_q = logarithm_of_sum(base, u);
-        return {inverse, growth, inverse * inverse, (u + base - 1.0) - log_q, log_q + growth};
+        const T growth = inverse - 1.0, log_q = logarithm(inner(base, u));
+        const T square = inverse * inverse;
+        return {inverse, growth, square, 2.0 * square * inverse, (u + base - 1.0) - log_q, log_q + growth};
     }
 
     template <class T> T newton(T mass) const { return mass * (mass - 1.0); }
@@ -172,11 +185,12 @@ struct Hellinger : PowerFamily {
 
     static constexpr bool CANCELS = false;
 
-    template <class T> Tilt<T> at(T base, T u) const {
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
         const T inverse = 1.0 / (base + 0.5 * u);
         const T slope = inverse * inverse;
         const T fallen = inverse - 1.0;
-        return {slope, slope - 1.0, slope * inverse, 2.0 * inverse + (2.0 * base - 4.0) + u, 2.0 * fallen * fallen};
+        return {slope, slope - 1.0, slope * inverse, 1.5 * slope * slope, fused(inverse, 2.0, (2.0 * base - 4.0) + u),
+                2.0 * fallen * fallen};
     }
 
     template <class T> T newton(T mass) const { return 2.0 * mass * (root(mass) - 1.0); }
@@ -186,13 +200,26 @@ struct Hellinger : PowerFamily {
 struct Cubic : PowerFamily {
     Cubic() : PowerFamily(3.0) {}
 
-    template <class T> Tilt<T> at(T, T u) const {
+    static constexpr bool HAS_KINK = true;
+    template <class T> static T clearance(T u) { return magnitude(0.5 - u); }
+    template <class T> [[gnu::always_inline]] static Powers<T> powers(T r) {
+        const T s = root(r);
+        return {select(r > broadcast<T>(1e-290), 1.0 / s, broadcast<T>(0.0)), s, r * s};
+    }
+
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
         const T zero = broadcast<T>(0.0);
         const T q = 1.0 - 2.0 * u;
         const Mask<T> inside = q > broadcast<T>(1e-290);
-        const T slope = root(select(inside, q, zero));
-        const T conjugate = (select(inside, q, zero) * slope - 1.0) / 3.0;
-        return {slope, slope - 1.0, select(inside, 1.0 / slope, zero), conjugate + u, -u * slope - conjugate};
+        const T kept = select(inside, q, zero), slope = root(kept);
+        const T conjugate = fused(kept, slope, broadcast<T>(-1.0)) * (1.0 / 3.0);
+        const T curvature = select(inside, 1.0 / slope, zero);
+        return {slope,
+                slope - 1.0,
+                curvature,
+                -curvature * curvature * curvature,
+                conjugate + u,
+                -fused(u, slope, conjugate)};
     }
 
     template <class T> T newton(T mass) const { return 0.5 * (mass - 1.0 / mass); }

@@ -11,14 +11,16 @@ struct JensenShannon {
     double floor = LEAST_SHIFT;
     double near_edge = LOG2;
     double reach = 0.02;
-    double bend = 3.0;
     double rounding = 16.0;
     double offset = 0.0;
     Series near;
 
     static constexpr bool EXACT_NEWTON = false;
     static constexpr bool CANCELS = true;
-    static constexpr bool CHEAP_EXCESS = false;
+    static constexpr bool LOGARITHMIC = true;
+    static constexpr double LOG_OFFSET = 2.0 * LOG2;
+    static constexpr bool QUADRATIC = false;
+    static constexpr bool HAS_KINK = false;
     template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
     JensenShannon() {
@@ -31,13 +33,26 @@ struct JensenShannon {
         }
     }
 
-    template <class T> Tilt<T> at(T base, T u) const {
+    // base + 1 - exp(-u)
+    template <class T> T inner(T base, T u) const { return base - exponential_less_one(-u); }
+    template <class T> T cost_less_logarithm(T base, T u, const Tilt<T>& tilt) const {
+        const T anchor = (1.0 - base) * LOG2;
+        return fused(anchor - u, tilt.slope, anchor);
+    }
+
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
         const Exponential<T> e = reduce_exponential(-u);
-        const T fallen = -(e.power * e.rest + (e.power - 1.0));  // 1 - exp(-u)
-        const T slope = (e.power + e.power * e.rest) / (base + fallen);
-        const T conjugate = (base - 1.0) * LOG2 - logarithm_of_sum(base, fallen);
+        const T fallen = -fused(e.power, e.rest, e.power - 1.0);  // 1 - exp(-u)
+        const T slope = fused(e.power, e.rest, e.power) / (base + fallen);
+        const T conjugate = (base - 1.0) * LOG2 - logarithm(base + fallen);
         const T y = (1.0 - base) * LOG2 - u;
-        return {slope, slope - 1.0, slope + slope * slope, conjugate - y, y * slope - conjugate};
+        const T curvature = fused(slope, slope, slope);
+        return {slope,
+                slope - 1.0,
+                curvature,
+                fused(slope, 2.0, 1.0) * curvature,
+                conjugate - y,
+                fused(y, slope, -conjugate)};
     }
 
     template <class T> T newton(T mass) const { return logarithm(2.0 * mass / (mass + 1.0)) * mass * (mass + 1.0); }

@@ -13,27 +13,35 @@ template <class T> struct Tilt {
     T slope;      // f*'(y)
     T growth;     // f*'(y) - 1
     T curvature;  // f*''(y)
+    T bend;       // f*'''(y)
     T excess;     // f*(y) - y, which is never negative
     T cost;       // f(f*'(y)) = y f*'(y) - f*(y)
+};
+
+// r^(a-1), r^a and r^(a+1) for r >= 0: 0 where r is.
+template <class T> struct Powers {
+    T below, mean, above;
 };
 
 // Powers of y near 0, where the plain formulas cancel: f*'(y) = sum of b[j] y^j, b[0] = 1.
 struct Series {
     static constexpr int TERMS = 12;
     static constexpr bool CANCELS = false;
+    static constexpr bool QUADRATIC = false;
+    static constexpr bool LOGARITHMIC = false;
     double b[TERMS + 1];
 
-    template <class T> Tilt<T> at(T, T u) const {
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
         const T y = -u;
         T growth = broadcast<T>(b[TERMS]), curvature = broadcast<T>(TERMS * b[TERMS]);
         T excess = broadcast<T>(b[TERMS] / (TERMS + 1)), cost = broadcast<T>(TERMS * b[TERMS] / (TERMS + 1));
         for (int j = TERMS - 1; j >= 1; --j) {
-            growth = growth * y + b[j];
-            curvature = curvature * y + j * b[j];
-            excess = excess * y + b[j] / (j + 1);
-            cost = cost * y + j * b[j] / (j + 1);
+            growth = fused(growth, y, broadcast<T>(b[j]));
+            curvature = fused(curvature, y, broadcast<T>(j * b[j]));
+            excess = fused(excess, y, broadcast<T>(b[j] / (j + 1)));
+            cost = fused(cost, y, broadcast<T>(j * b[j] / (j + 1)));
         }
-        return {growth * y + 1.0, growth * y, curvature, excess * y * y, cost * y * y};
+        return {growth * y + 1.0, growth * y, curvature, broadcast<T>(2.0 * b[2]), excess * y * y, cost * y * y};
     }
     template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 };

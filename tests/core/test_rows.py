@@ -59,7 +59,7 @@ def test_a_row_has_one_value_whatever_it_remembers(divergence: Any, mode: Any, i
             values_of(ambiguity, [p], [factor * v], memory)
             memories.append(memory)
         count = len(memories)
-        values = values_of(ambiguity, [p] * count, [v] * count, np.concatenate(memories))
+        values = values_of(ambiguity, [p] * count, [v] * count, np.stack(memories, axis=1).ravel())
         expected = rm.worst_case(ambiguity, p, v).value
         np.testing.assert_allclose(values, expected, rtol=0, atol=2e-11 * np.abs(v).max(), err_msg=f"level {level}")
 
@@ -84,7 +84,7 @@ def test_a_row_has_the_same_bits_wherever_it_stands(ambiguity: Any, level: float
     def solve(order: list[int]) -> tuple[FloatArray, FloatArray]:
         memory = np.full(size * len(order), math.nan)
         values = values_of(ambiguity, [rows[i] for i in order], [outcomes[i] for i in order], memory)
-        return values, memory.reshape(len(order), size)
+        return values, memory.reshape(size, len(order)).T
 
     together, remembered = solve(list(range(43)))
     shuffled = np.random.default_rng(2).permutation(43).tolist()
