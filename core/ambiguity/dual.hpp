@@ -17,6 +17,7 @@ template <class T> struct Moments {
     T bend;       // E f*'''
     T excess;     // E(f* - y)
     T clearance;  // how far the shift may move before an outcome meets a kink of f*'
+    T least;      // how far the nearest of the outcomes is that have not met it
 };
 
 // The first pass over rows looks ahead, and does without the excess where that costs a logarithm: it is rarely the last.
@@ -59,14 +60,17 @@ template <class F, class T> inline T logarithmic_excess(const Rows<T>& rows, T t
 template <Pass PASS, bool WITH_EXCESS, class F, class T>
 inline Moments<T> dual_moments(const F& f, const Rows<T>& rows, T theta, T base, T shift) {
     const T zero = broadcast<T>(0.0);
-    Moments<T> sum{zero, zero, zero, zero, broadcast<T>(INFINITE)};
+    Moments<T> sum{zero, zero, zero, zero, broadcast<T>(INFINITE), broadcast<T>(INFINITE)};
     MeanLogarithm<T> logarithms(rows);
     for (int64_t j = 0; j < rows.length; ++j) {
         if (PASS == Pass::FIRST) rows.ahead.prefetch(j);
         const T p = rows.mass(j);
         const T u = fused(rows.rise(j), theta, shift);
         const Tilt<T> tilt = f.at(base, u);
-        sum.clearance = smaller(f.clearance(u), sum.clearance);
+        const T distance = f.clearance(u);
+        sum.clearance = smaller(magnitude(distance), sum.clearance);
+        if constexpr (F::HAS_KINK && !F::QUADRATIC)
+            sum.least = smaller(select(distance > zero, distance, broadcast<T>(INFINITE)), sum.least);
         sum.miss = fused(p, tilt.growth, sum.miss);
         sum.slope = fused(p, tilt.curvature, sum.slope);
         if constexpr (!F::QUADRATIC) sum.bend = fused(p, tilt.bend, sum.bend);
@@ -78,6 +82,14 @@ inline Moments<T> dual_moments(const F& f, const Rows<T>& rows, T theta, T base,
     if constexpr (WITH_EXCESS && F::LOGARITHMIC)
         sum.excess = logarithmic_excess<F>(rows, theta, base, shift, logarithms.total());
     return sum;
+}
+
+// Newton's step for a threshold, made exact for the r^a that rules where r is the least, a = 1/(k-1) < 1: in r^a instead
+// of r. It ends at the kink, r = 0.
+template <class T> inline T kinked_step(double k, T newton, T r) {
+    const double a = 1.0 / (k - 1.0);
+    const T share = larger(newton / r, broadcast<T>(1.0 - k));
+    return select(a * share > broadcast<T>(-1.0), newton * fused(share, 0.5 * (1.0 - a), 1.0), -r);
 }
 
 // Where E f*' = 1 may lie.
@@ -145,9 +157,7 @@ inline Root<T> find_shift(const D& divergence, const F& f, const Rows<T>& rows, 
         if (!all(close)) {
             T far = divergence.newton(at.miss + 1.0) * inverse;
             if constexpr (D::HAS_KINK && !D::QUADRATIC) {
-                // Where the outcome nearest to its kink rules, the step is exact; it ends at the kink.
-                const T limited = smaller(newton, select(at.bend < zero, -at.slope / at.bend, broadcast<T>(INFINITE)));
-                far = fused(0.5 * limited * limited, at.bend * inverse, limited);
+                far = -kinked_step(divergence.k, -newton, at.least);
             }
             next = select(close, next, shift + far);
         }

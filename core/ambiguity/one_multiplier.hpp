@@ -47,9 +47,7 @@ inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius
             good = (magnitude(newton) < 0.125 * clearance) & (gain >= zero) &
                    (gain * magnitude(newton) <= FAST_ERROR * rows.spread * clearance) &
                    (stretch > broadcast<T>(1.0 + LEAST_STRETCH));
-            // Where the nearest r^a rules, this step is exact; it ends at the kink.
-            const T share = larger(newton / least, broadcast<T>(-(k - 1.0)));
-            step = a < 1.0 ? select(a * share > -one, newton * fused(share, 0.5 * (1.0 - a), one), -least) : newton;
+            step = kinked_step(k, newton, least);
             // E r^a at h + step
             weight = select(done, weight, exponential(logarithm(larger(fused(a * below, step, mean), broadcast<T>(1e-290))) / a) / a);
             low = select(g < zero, h, low);

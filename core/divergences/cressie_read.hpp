@@ -72,7 +72,7 @@ struct PowerFamily {
     static constexpr bool QUADRATIC = false;     // is f* quadratic between kinks?
     static constexpr bool HAS_KINK = false;      // is it there for k > 1 only?
 
-    // How far u may move before it meets a kink of f*', which is there for k > 1.
+    // How far u may rise, or has risen, from the kink of f*' that is there for k > 1.
     template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
     double f(double t) const { return power_generator(k, t); }
@@ -93,7 +93,7 @@ struct Power : PowerFamily {
     explicit Power(double k) : PowerFamily(k), exponent(1.0 / (k - 1.0)) { rounding = 1600.0; }
 
     template <class T> T clearance(T u) const {
-        return k > 1.0 ? magnitude(exponent - u) : broadcast<T>(INFINITE);
+        return k > 1.0 ? exponent - u : broadcast<T>(INFINITE);
     }
 
     template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
@@ -132,7 +132,7 @@ struct ChiSquare : PowerFamily {
     static constexpr bool CANCELS = false;
     static constexpr bool QUADRATIC = true;
     static constexpr bool HAS_KINK = true;
-    template <class T> static T clearance(T u) { return magnitude(1.0 - u); }
+    template <class T> static T clearance(T u) { return 1.0 - u; }
     template <class T> [[gnu::always_inline]] static Powers<T> powers(T r) {
         return {select(r > broadcast<T>(0.0), broadcast<T>(1.0), broadcast<T>(0.0)), r, r * r};
     }
@@ -201,7 +201,7 @@ struct Cubic : PowerFamily {
     Cubic() : PowerFamily(3.0) {}
 
     static constexpr bool HAS_KINK = true;
-    template <class T> static T clearance(T u) { return magnitude(0.5 - u); }
+    template <class T> static T clearance(T u) { return 0.5 - u; }
     template <class T> [[gnu::always_inline]] static Powers<T> powers(T r) {
         const T s = root(r);
         return {select(r > broadcast<T>(1e-290), 1.0 / s, broadcast<T>(0.0)), s, r * s};

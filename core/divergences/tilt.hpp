@@ -29,6 +29,7 @@ struct Series {
     static constexpr bool CANCELS = false;
     static constexpr bool QUADRATIC = false;
     static constexpr bool LOGARITHMIC = false;
+    static constexpr bool HAS_KINK = false;
     double b[TERMS + 1];
 
     template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
