@@ -1,4 +1,4 @@
-"""v = cost + discount P v for one chain: plain sweeps where it mixes fast, otherwise a preconditioned Krylov method."""
+"""v = cost + discount P v for one chain: plain sweeps where it mixes fast, otherwise preconditioned Krylov methods."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _TRIAL_SWEEPS = 12
 _MOST_SWEEPS = 150
+_MOST_CLIMBS = 100  # Krylov steps that cost as much as a factorisation
 _MOST_KRYLOV = 400
 _STALE = 12  # Krylov steps with an old factorisation after which a new one is cheaper
 _NARROW = 4.0  # bandwidths, in square roots of the size, that factorise without filling in
@@ -26,6 +27,8 @@ class ChainSolver:
 
     def __init__(self, can_end: bool) -> None:
         self._can_end = can_end
+        self._mixes_fast = True
+        self._climbs = True  # do values fall along paths?
         self._narrow: bool | None = None
         self._factors: Any = None
 
@@ -33,29 +36,41 @@ class ChainSolver:
         """V with an error of at most `accuracy`, in the sup norm, or the best that was reached."""
         v = np.append(start, 0.0)
         target = 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300)
+        if not self._mixes_fast or not self._sweep(chain, v, target):
+            self._mixes_fast = False  # the next chain will be much like this one
+            return self._krylov(chain, v, target)
+        return v[:-1]
+
+    def _sweep(self, chain: Chain, v: FloatArray, target: float) -> bool:
+        """Sweep v in place, if that will do."""
+        view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount, self._can_end)
         scratch = np.empty_like(v)
-        view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount)
-        tried, first, span = _core.chain_sweeps(*view, self._can_end, v, scratch, target, _TRIAL_SWEEPS)
-        if span <= target:
-            return v[:-1]
-        rate = (span / first) ** (1.0 / (tried - 1)) if 0.0 < span < first else 1.0
-        if rate < 1.0 and math.log(target / span) / math.log(rate) <= _MOST_SWEEPS:
-            _, _, span = _core.chain_sweeps(*view, self._can_end, v, scratch, target, 2 * _MOST_SWEEPS)
-            if span <= target:
-                return v[:-1]
-        return self._krylov(chain, v[:-1].copy(), target)
+        tried, first, span = _core.chain_sweeps(*view, v, scratch, target, _TRIAL_SWEEPS)
+        rate = (span / first) ** (1.0 / (tried - 1)) if 0.0 < span < first and tried > 1 else 1.0
+        if span > target and rate < 1.0 and math.log(target / span) / math.log(rate) <= _MOST_SWEEPS:
+            _, _, span = _core.chain_sweeps(*view, v, scratch, target, 2 * _MOST_SWEEPS)
+        return bool(span <= target)
 
     def _krylov(self, chain: Chain, v: FloatArray, target: float) -> FloatArray:
-        if self._narrow is None:
-            self._narrow = factorises_well(chain)
-        if not self._narrow:
-            return bicgstab(chain, v, target, self._can_end, None, _MOST_KRYLOV)[0]
+        if self._climbs or not self._factorises_well(chain):
+            limit = _MOST_CLIMBS if self._climbs else _MOST_KRYLOV
+            view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount)
+            reached = _core.climb_chain(*view, self._can_end, v, target, limit) <= target
+            self._climbs &= reached
+            if reached or not self._factorises_well(chain):
+                return _centred(chain, v[:-1], self._can_end)
+        v = v[:-1].copy()
         if self._factors is not None:
             v, reached = bicgstab(chain, v, target, self._can_end, self._factors.solve, _STALE)
             if reached:
                 return v
         self._factors = factorise(chain)
         return bicgstab(chain, v, target, self._can_end, self._factors.solve, _STALE)[0]
+
+    def _factorises_well(self, chain: Chain) -> bool:
+        if self._narrow is None:
+            self._narrow = factorises_well(chain)
+        return self._narrow
 
 
 def factorises_well(chain: Chain) -> bool:
@@ -89,31 +104,29 @@ def _matrix(chain: Chain) -> Any:
     return sp.csr_array(sp.eye_array(size) - chain.discount * with_end[:, :size])
 
 
+def product(chain: Chain, x: FloatArray) -> FloatArray:
+    """(I - discount P) x"""
+    out = np.empty_like(x)
+    _core.residual_product(chain.indptr, chain.indices, chain.data, chain.discount, np.append(x, 0.0), out)
+    return out
+
+
 def bicgstab(
     chain: Chain,
     v: FloatArray,
     target: float,
     can_end: bool,
-    precondition: Callable[[FloatArray], FloatArray] | None,
+    precondition: Callable[[FloatArray], FloatArray],
     limit: int,
 ) -> tuple[FloatArray, bool]:
     """Van der Vorst's method on (I - discount P) v = cost, judged by the span of the residual; best iterate so far."""
-    padded = np.zeros(len(v) + 1)
-    view = (chain.indptr, chain.indices, chain.data, chain.discount)
-
-    def product(x: FloatArray) -> FloatArray:
-        padded[:-1] = x
-        out = np.empty_like(x)
-        _core.residual_product(*view, padded, out)
-        return out
 
     def span(residual: FloatArray) -> float:
         low, high = float(residual.min()), float(residual.max())
         return max(high, 0.0) - min(low, 0.0) if can_end else high - low
 
     dot = _core.dot
-    solve = precondition or (lambda x: x)
-    residual = chain.cost - product(v)
+    residual = chain.cost - product(chain, v)
     best, best_span = v.copy(), span(residual)
     shadow = residual.copy()
     rho, direction = 1.0, np.zeros_like(v)
@@ -128,12 +141,12 @@ def bicgstab(
             direction[:], moved[:] = 0.0, 0.0
         direction = residual + (following / rho) * (alpha / omega) * (direction - omega * moved)
         rho = following
-        towards = solve(direction)
-        moved = product(towards)
+        towards = precondition(direction)
+        moved = product(chain, towards)
         alpha = rho / dot(shadow, moved)
         half = residual - alpha * moved
-        correction = solve(half)
-        image = product(correction)
+        correction = precondition(half)
+        image = product(chain, correction)
         size = dot(image, image)
         omega = dot(image, half) / size if size > 0.0 else 0.0
         v = v + alpha * towards + omega * correction
@@ -143,12 +156,12 @@ def bicgstab(
             break
         if now < best_span:
             best, best_span = v, now
-    return _centred(chain, best, product, can_end), best_span <= target
+    return _centred(chain, best, can_end), best_span <= target
 
 
-def _centred(chain: Chain, v: FloatArray, product: Callable[[FloatArray], FloatArray], can_end: bool) -> FloatArray:
+def _centred(chain: Chain, v: FloatArray, can_end: bool) -> FloatArray:
     """The middle of the bounds v + [min, max](residual)/(1 - discount); v itself where the end's value is fixed."""
     if can_end:
         return v
-    residual = chain.cost - product(v)
+    residual = chain.cost - product(chain, v)
     return v + 0.5 * (float(residual.min()) + float(residual.max())) / (1.0 - chain.discount)
