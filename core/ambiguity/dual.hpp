@@ -53,7 +53,8 @@ private:
 };
 
 // E(f* - y) where it is E(u - log inner(u)) up to a constant.
-template <class F, class T> inline T logarithmic_excess(const Rows<T>& rows, T theta, T base, T shift, T mean_logarithm) {
+template <class F, class T>
+inline T logarithmic_excess(const Rows<T>& rows, T theta, T base, T shift, T mean_logarithm) {
     return (fused(rows.mean_rise, theta, shift) - mean_logarithm) - F::LOG_OFFSET * (1.0 - base);
 }
 
@@ -105,7 +106,7 @@ template <class T> struct Root {
 };
 
 constexpr double LEAST_STRETCH = 1e-6;  // of radii: below, powers of outcomes far off cancel
-constexpr double FAST_ERROR = 1e-12;  // of the spread: what a sweep's value may miss
+constexpr double FAST_ERROR = 1e-12;    // of the spread: what a sweep's value may miss
 
 // The shift with E f*' = 1, inside a bracket. `size` is spread/w.
 //

@@ -49,7 +49,8 @@ inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius
                    (stretch > broadcast<T>(1.0 + LEAST_STRETCH));
             step = kinked_step(k, newton, least);
             // E r^a at h + step
-            weight = select(done, weight, exponential(logarithm(larger(fused(a * below, step, mean), broadcast<T>(1e-290))) / a) / a);
+            weight = select(done, weight,
+                            exponential(logarithm(larger(fused(a * below, step, mean), broadcast<T>(1e-290))) / a) / a);
             low = select(g < zero, h, low);
             high = select(g < zero, high, h);
         }
@@ -66,8 +67,7 @@ inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius
 
 // KL: of the dual, only -w (log E exp(-rise/w) + rho) is left, in which theta = 1/w moves by factors exp(step): its
 // derivatives there are w (rho - D), -w (rho - D) - w Var u and w (rho - D) + w times the third cumulant of u.
-template <class T>
-inline Solved<T> find_temperature(const Rows<T>& rows, T radius, T distance, T weight, int limit) {
+template <class T> inline Solved<T> find_temperature(const Rows<T>& rows, T radius, T distance, T weight, int limit) {
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
     T shift = distance / weight, value = zero;
     Mask<T> done{};

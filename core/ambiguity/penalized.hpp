@@ -168,16 +168,13 @@ private:
                 solved |= (miss > broadcast<T>(-0.999)) & (miss < broadcast<T>(1e3));
             }
             shift += step;
-            return {larger(-weight * shift, zero), shift * weight, weight, base, solved & (shift > low), Room::SOME};
+            solved &= shift > low;
+            return {larger(-weight * shift, zero), shift * weight, weight, base, solved, Room::SOME};
         }
-        const auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
+        auto root = find_shift(divergence, f, rows, theta, base, Bracket<T>{low, high}, shift, accuracy, limit);
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));
-        return {larger(value, zero),
-                root.shift * weight,
-                weight,
-                base,
-                root.converged & (size <= broadcast<T>(LARGEST_SIZE)),
-                Room::SOME};
+        root.converged &= size <= broadcast<T>(LARGEST_SIZE);
+        return {larger(value, zero), root.shift * weight, weight, base, root.converged, Room::SOME};
     }
 
     // f(m) for the mass m of the minimisers of each row.

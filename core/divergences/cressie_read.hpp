@@ -51,11 +51,11 @@ inline double largest_argument(double k) {
 // What all members share.
 struct PowerFamily {
     double k;
-    double edge;       // f'(inf)
-    double top;        // y up to which f*' is a number, where there is no edge
-    double floor;      // distance from the edge down to which it is one
-    double near_edge;  // the edge, where y comes close to it: not as k tends to 1
-    double reach;      // |y| up to which the series serves
+    double edge;          // f'(inf)
+    double top;           // y up to which f*' is a number, where there is no edge
+    double floor;         // distance from the edge down to which it is one
+    double near_edge;     // the edge, where y comes close to it: not as k tends to 1
+    double reach;         // |y| up to which the series serves
     double rounding;      // relative error of f*' and f, in units of EPS
     double offset = 0.0;  // size of what is subtracted from f* to bring it into normal form
     Series near;
@@ -63,8 +63,8 @@ struct PowerFamily {
     explicit PowerFamily(double k)
         : k(k), edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE), top(largest_argument(k)),
           floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
-          near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))),
-          rounding(16.0), near(power_series(k)) {}
+          near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))), rounding(16.0),
+          near(power_series(k)) {}
 
     static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
     static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
@@ -92,9 +92,7 @@ struct Power : PowerFamily {
     // A power's exponent is at most 709 and exact to EPS.
     explicit Power(double k) : PowerFamily(k), exponent(1.0 / (k - 1.0)) { rounding = 1600.0; }
 
-    template <class T> T clearance(T u) const {
-        return k > 1.0 ? exponent - u : broadcast<T>(INFINITE);
-    }
+    template <class T> T clearance(T u) const { return k > 1.0 ? exponent - u : broadcast<T>(INFINITE); }
 
     template <class T> [[gnu::always_inline]] Tilt<T> at(T base, T u) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), least = broadcast<T>(1e-290);
@@ -112,7 +110,11 @@ struct Power : PowerFamily {
         const T kept = k < 1.0 ? slope : select(inside, slope, zero);
         const T curvature = kept / q, bend = (2.0 - k) * curvature / q;
         if (k < 1.0) return {slope, slope - 1.0, curvature, bend, excess, cost};
-        return {kept, kept - 1.0, curvature, bend, select(inside, excess, u - 1.0 / k),
+        return {kept,
+                kept - 1.0,
+                curvature,
+                bend,
+                select(inside, excess, u - 1.0 / k),
                 select(inside, cost, broadcast<T>(1.0 / k))};
     }
 
@@ -140,7 +142,7 @@ struct ChiSquare : PowerFamily {
     template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
         const T one = broadcast<T>(1.0), zero = broadcast<T>(0.0);
         const T fallen = smaller(u, one);
-        return {one - fallen, -fallen, select(u < one, one, zero), zero, fallen * fused(fallen, -0.5, u),
+        return {one - fallen,         -fallen, select(u < one, one, zero), zero, fallen * fused(fallen, -0.5, u),
                 0.5 * fallen * fallen};
     }
 
@@ -189,7 +191,11 @@ struct Hellinger : PowerFamily {
         const T inverse = 1.0 / (base + 0.5 * u);
         const T slope = inverse * inverse;
         const T fallen = inverse - 1.0;
-        return {slope, slope - 1.0, slope * inverse, 1.5 * slope * slope, fused(inverse, 2.0, (2.0 * base - 4.0) + u),
+        return {slope,
+                slope - 1.0,
+                slope * inverse,
+                1.5 * slope * slope,
+                fused(inverse, 2.0, (2.0 * base - 4.0) + u),
                 2.0 * fallen * fallen};
     }
 
@@ -214,12 +220,9 @@ struct Cubic : PowerFamily {
         const T kept = select(inside, q, zero), slope = root(kept);
         const T conjugate = fused(kept, slope, broadcast<T>(-1.0)) * (1.0 / 3.0);
         const T curvature = select(inside, 1.0 / slope, zero);
-        return {slope,
-                slope - 1.0,
-                curvature,
-                -curvature * curvature * curvature,
-                conjugate + u,
-                -fused(u, slope, conjugate)};
+        return {slope,         slope - 1.0,
+                curvature,     -curvature * curvature * curvature,
+                conjugate + u, -fused(u, slope, conjugate)};
     }
 
     template <class T> T newton(T mass) const { return 0.5 * (mass - 1.0 / mass); }

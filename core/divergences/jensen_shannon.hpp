@@ -47,12 +47,9 @@ struct JensenShannon {
         const T conjugate = (base - 1.0) * LOG2 - logarithm(base + fallen);
         const T y = (1.0 - base) * LOG2 - u;
         const T curvature = fused(slope, slope, slope);
-        return {slope,
-                slope - 1.0,
-                curvature,
-                fused(slope, 2.0, 1.0) * curvature,
-                conjugate - y,
-                fused(y, slope, -conjugate)};
+        return {slope,         slope - 1.0,
+                curvature,     fused(slope, 2.0, 1.0) * curvature,
+                conjugate - y, fused(y, slope, -conjugate)};
     }
 
     template <class T> T newton(T mass) const { return logarithm(2.0 * mass / (mass + 1.0)) * mass * (mass + 1.0); }
