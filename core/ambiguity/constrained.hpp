@@ -75,7 +75,12 @@ template <class D> struct Constrained {
         const Mask<T> known =
             (weight > zero) & (weight < 1e12 * rows.spread) & (magnitude(distance) < broadcast<T>(INFINITE));
         T base = select(divergence.near_edge < 2.0 * rows.spread / weight, zero, one);
+        Mask<T> at_vertex{};
         if (!all(known)) {
+            // The vertex leaves no multipliers to remember: it is found here in every sweep.
+            if (accuracy == Accuracy::FAST)
+                at_vertex = radius >= penalized.for_minimisers(
+                                          rows, [&](double mass) { return penalized.largest_divergence(mass); });
             // What all divergences look like near the model: w = sqrt(Var x/(2 rho)), eta = E x.
             const T guess = root(0.5 * variance(rows) / radius), unknown = broadcast<T>(NOT_A_NUMBER);
             const Solved<T> first = penalized.solve(rows, guess, &unknown, Accuracy::FAST, 3);
@@ -86,10 +91,13 @@ template <class D> struct Constrained {
         }
         const T size = rows.spread / weight;
         const Mask<T> near = size <= broadcast<T>(0.5 * divergence.reach);
-        if (all(near) && !D::QUADRATIC)
-            return ascend(divergence.near, rows, radius, distance, weight, base, accuracy, limit);
-        Solved<T> solved = search(rows, radius, distance, weight, base, accuracy, limit);
+        if (all(near & negate(at_vertex)) && !D::QUADRATIC)
+            return ascend(divergence.near, rows, radius, distance, weight, base, at_vertex, accuracy, limit);
+        Solved<T> solved = search(rows, radius, distance, weight, base, at_vertex, accuracy, limit);
         solved.converged &= negate(near);
+        solved.converged |= at_vertex;
+        solved.value = select(at_vertex, zero, solved.value);
+        solved.weight = select(at_vertex, zero, solved.weight);
         return solved;
     }
 
@@ -144,23 +152,24 @@ private:
         return total;
     }
 
-    // In sweeps, one multiplier is enough where it gives the other.
+    // In sweeps, one multiplier is enough where it gives the other. Rows that are `done` stay as they are.
     template <class T>
-    Solved<T> search(const Rows<T>& rows, T radius, T distance, T weight, T base, Accuracy accuracy, int limit) const {
+    Solved<T> search(const Rows<T>& rows, T radius, T distance, T weight, T base, Mask<T> done, Accuracy accuracy,
+                     int limit) const {
         if constexpr (D::HAS_KINK) {
-            if (accuracy == Accuracy::FAST) return find_ceiling(divergence, rows, radius, distance, weight, limit);
+            if (accuracy == Accuracy::FAST)
+                return find_ceiling(divergence, rows, radius, distance, weight, done, limit);
         } else if constexpr (D::EXACT_NEWTON) {
-            if (accuracy == Accuracy::FAST) return find_temperature(rows, radius, distance, weight, limit);
+            if (accuracy == Accuracy::FAST) return find_temperature(rows, radius, distance, weight, done, limit);
         }
-        return ascend(divergence, rows, radius, distance, weight, base, accuracy, limit);
+        return ascend(divergence, rows, radius, distance, weight, base, done, accuracy, limit);
     }
 
     template <class F, class T>
-    Solved<T> ascend(const F& f, const Rows<T>& rows, T radius, T distance, T weight, T base, Accuracy accuracy,
-                     int limit) const {
+    Solved<T> ascend(const F& f, const Rows<T>& rows, T radius, T distance, T weight, T base, Mask<T> done,
+                     Accuracy accuracy, int limit) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
         const T anchor = penalized.anchor(base);
-        Mask<T> done{};
         T value = zero;
         for (int pass = 0; pass < limit; ++pass) {
             const T theta = 1.0 / weight;

@@ -9,13 +9,13 @@ namespace robustmdp {
 //     h - C E(r^k*)^(1/k*),  k* = k/(k-1), C^k = 1 + k(k-1) rho,
 // is left, concave in h; its derivative is 1 - exp(g), g = log C + log E r^(k*-1) - log(E r^k*)/k.
 template <class D, class T>
-inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius, T distance, T weight, int limit) {
+inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius, T distance, T weight, Mask<T> done,
+                              int limit) {
     const double k = divergence.k, a = 1.0 / (k - 1.0);
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), stretch = fused(radius, k * (k - 1.0), one);
     const T log_scale = D::QUADRATIC ? zero : logarithm(stretch) / k;
     T h = a * weight - distance, low = zero, high = broadcast<T>(INFINITE), value = zero;
-    Mask<T> done{};
-    for (int pass = 0; pass < limit; ++pass) {
+    for (int pass = 0; pass < limit && !all(done); ++pass) {
         // E r^(a-1), E r^a, E r^(a+1), and how far h is from the outcomes next to it
         T below = zero, mean = zero, above = zero, clearance = broadcast<T>(INFINITE), least = clearance;
         for (int64_t j = 0; j < rows.length; ++j) {
@@ -60,18 +60,17 @@ inline Solved<T> find_ceiling(const D& divergence, const Rows<T>& rows, T radius
         const T middle = select(high < broadcast<T>(INFINITE), 0.5 * (low + high), 2.0 * h);
         h = select(done, h, select(inside, next, middle));
         done |= good;
-        if (all(done)) break;
     }
     return {larger(value, zero), a * weight - h, weight, one, done, Room::SOME};
 }
 
 // KL: of the dual, only -w (log E exp(-rise/w) + rho) is left, in which theta = 1/w moves by factors exp(step): its
 // derivatives there are w (rho - D), -w (rho - D) - w Var u and w (rho - D) + w times the third cumulant of u.
-template <class T> inline Solved<T> find_temperature(const Rows<T>& rows, T radius, T distance, T weight, int limit) {
+template <class T>
+inline Solved<T> find_temperature(const Rows<T>& rows, T radius, T distance, T weight, Mask<T> done, int limit) {
     const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
     T shift = distance / weight, value = zero;
-    Mask<T> done{};
-    for (int pass = 0; pass < limit; ++pass) {
+    for (int pass = 0; pass < limit && !all(done); ++pass) {
         const T theta = 1.0 / weight;
         T miss = zero, first = zero, second = zero, third = zero;  // E exp(-u) - 1, E u^n exp(-u)
         for (int64_t j = 0; j < rows.length; ++j) {

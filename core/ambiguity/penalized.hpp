@@ -29,6 +29,14 @@ template <class D> struct Penalized {
         return mass * divergence.f(1.0 / mass) + rest;
     }
 
+    // f(m) for the mass m of the minimisers of each row.
+    template <class T, class Function> static T for_minimisers(const Rows<T>& rows, Function f) {
+        const T mass = lowest_mass(rows);
+        T out{};
+        for (int l = 0; l < lane_count<T>; ++l) set_lane(out, l, f(lane(mass, l)));
+        return out;
+    }
+
     static constexpr bool PRICED = true;
 
     // Close to the model every divergence is a power series.
@@ -175,14 +183,6 @@ private:
         const T value = rows.mean_rise - weight * (root.at.excess - (accuracy == Accuracy::FAST ? root.gain : zero));
         root.converged &= size <= broadcast<T>(LARGEST_SIZE);
         return {larger(value, zero), root.shift * weight, weight, base, root.converged, Room::SOME};
-    }
-
-    // f(m) for the mass m of the minimisers of each row.
-    template <class T, class Function> static T for_minimisers(const Rows<T>& rows, Function f) {
-        const T mass = lowest_mass(rows);
-        T out{};
-        for (int l = 0; l < lane_count<T>; ++l) set_lane(out, l, f(lane(mass, l)));
-        return out;
     }
 
     template <class F, class T>
