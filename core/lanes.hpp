@@ -25,7 +25,7 @@ typedef int64_t LaneBits __attribute__((vector_size(32)));  // as a mask: all bi
 template <class T> struct LaneTraits;
 template <> struct LaneTraits<double> {
     using Mask = bool;
-    using Bits = int64_t;
+    using Bits = uint64_t;
 };
 template <> struct LaneTraits<Lanes> {
     using Mask = LaneBits;
@@ -113,9 +113,9 @@ inline Lanes magnitude(Lanes a) { return (Lanes)((LaneBits)a & INT64_MAX); }
 template <class T> inline T fused(T a, double b, T c) { return fused(a, broadcast<T>(b), c); }
 template <class T> inline T fused(T a, double b, double c) { return fused(a, broadcast<T>(b), broadcast<T>(c)); }
 
-inline int64_t bits_of(double a) { return std::bit_cast<int64_t>(a); }
+inline uint64_t bits_of(double a) { return std::bit_cast<uint64_t>(a); }
 inline LaneBits bits_of(Lanes a) { return (LaneBits)a; }
-inline double number_of(int64_t a) { return std::bit_cast<double>(a); }
+inline double number_of(uint64_t a) { return std::bit_cast<double>(a); }
 inline Lanes number_of(LaneBits a) { return (Lanes)a; }
 
 constexpr double LOG2 = 0.6931471805599453;
