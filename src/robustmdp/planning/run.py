@@ -190,9 +190,12 @@ def certify(
     elif code == "converged":  # the sweeps had converged: what is missing is rounding
         code = "stalled"
     steps = len(trace)
+    middle = np.add(bracket.q_lower, bracket.q_upper, out=bracket.q_lower)  # in place: large models fill the memory
+    middle *= 0.5
+    middle += shift
     return Solution(
         value=value,
-        q=mdp.table(0.5 * (bracket.q_lower + bracket.q_upper) + shift),
+        q=mdp.table(middle),
         policy=bracket.policy,
         lower=lower,
         upper=upper,
