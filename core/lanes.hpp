@@ -21,6 +21,7 @@ constexpr double EPS = std::numeric_limits<double>::epsilon();
 
 typedef double Lanes __attribute__((vector_size(32)));
 typedef int64_t LaneBits __attribute__((vector_size(32)));  // as a mask: all bits set where true
+typedef uint64_t LaneWords __attribute__((vector_size(32)));
 
 template <class T> struct LaneTraits;
 template <> struct LaneTraits<double> {
@@ -29,7 +30,7 @@ template <> struct LaneTraits<double> {
 };
 template <> struct LaneTraits<Lanes> {
     using Mask = LaneBits;
-    using Bits = LaneBits;
+    using Bits = LaneWords;
 };
 template <class T> using Mask = typename LaneTraits<T>::Mask;
 template <class T> using Bits = typename LaneTraits<T>::Bits;
@@ -114,9 +115,9 @@ template <class T> inline T fused(T a, double b, T c) { return fused(a, broadcas
 template <class T> inline T fused(T a, double b, double c) { return fused(a, broadcast<T>(b), broadcast<T>(c)); }
 
 inline uint64_t bits_of(double a) { return std::bit_cast<uint64_t>(a); }
-inline LaneBits bits_of(Lanes a) { return (LaneBits)a; }
+inline LaneWords bits_of(Lanes a) { return (LaneWords)a; }
 inline double number_of(uint64_t a) { return std::bit_cast<double>(a); }
-inline Lanes number_of(LaneBits a) { return (Lanes)a; }
+inline Lanes number_of(LaneWords a) { return (Lanes)a; }
 
 constexpr double LOG2 = 0.6931471805599453;
 constexpr double LOG2_HIGH = 0.6931471803691238;  // 33 bits, so that its multiples by whole numbers are exact
@@ -142,7 +143,7 @@ template <class T> [[gnu::always_inline]] inline Exponential<T> reduce_exponenti
     const T b = fused(s, fused(r, 2.7557268459997064e-06, 2.4801521295954376e-05),
                       fused(r, 0.00019841269863053618, 0.0013888888917213717));
     const T c = fused(r, 2.510038549551032e-08, 2.7620088445409746e-07);
-    const Bits<T> exponent = (bits_of(shifted) + 1023) << 52;
+    const Bits<T> exponent = (bits_of(shifted) + 1023U) << 52;
     return {select(vanishes, broadcast<T>(0.0), number_of(exponent)), fused(s, fused(w, fused(w, c, b), a), r)};
 }
 
@@ -159,14 +160,14 @@ template <class T> [[gnu::always_inline]] inline T exponential_less_one(T y) {
 
 // log(x) for 0 < x < inf: x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), s = f/(2 + f), log(1 + f) = 2 atanh(s).
 template <class T> [[gnu::always_inline]] inline T logarithm(T x) {
-    constexpr int64_t ROOT_HALF = 0x3fe6a09e667f3bcd;
-    constexpr int64_t BIAS = 1024;  // keeps the exponent positive, since there is no signed shift of lanes
+    constexpr uint64_t ROOT_HALF = 0x3fe6a09e667f3bcd;
+    constexpr uint64_t BIAS = 1024;  // keeps the exponent positive
     const Mask<T> subnormal = x < broadcast<T>(std::numeric_limits<double>::min());
     x = select(subnormal, x * 0x1p54, x);
     const Bits<T> above = bits_of(x) - ROOT_HALF;
-    const Bits<T> n_bits = above & static_cast<int64_t>(0xfff0000000000000);
+    const Bits<T> n_bits = above & 0xfff0000000000000;
     const T f = number_of(bits_of(x) - n_bits) - 1.0;
-    const Bits<T> biased = ((above + (BIAS << 52)) >> 52) & 0xfff;
+    const Bits<T> biased = ((above + (BIAS << 52)) >> 52) & 0xfffU;
     T n = number_of(biased | 0x4330000000000000) - (0x1p52 + BIAS);
     n = select(subnormal, n - 54.0, n);
     const T s = f / (f + 2.0);
