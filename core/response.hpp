@@ -53,7 +53,7 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
         else
             cost = respond_row(set, rows, level, solved, out, WIDTH);
         for (int l = 0; l < group.lanes<T>(); ++l) {
-            const int64_t pair = group.pairs[first + l], place = group.first + first + l;
+            const int64_t pair = group.pairs[first + l], place = group.place(first + l);
             const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
             double* to = data + starts[place];
             for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];

@@ -84,11 +84,23 @@ template <class T> inline T lowest_mass(const Rows<T>& rows) {
     return total;
 }
 
+constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
+
 // Ask for what a loop over rows will read next: the hardware's own guesses fall behind where outcomes miss the cache.
-inline void prefetch_rows(const Model& model, int64_t at) {
+// Inline, because compilers drop calls of functions without an effect.
+[[gnu::always_inline]] inline void prefetch_rows(const Model& model, int64_t at) {
     constexpr int64_t AHEAD = 256;  // transitions
     __builtin_prefetch(model.indices + at + AHEAD);
     __builtin_prefetch(model.probabilities + at + AHEAD, 0, 2);
+}
+
+// The same for one row that does not follow the last one.
+[[gnu::always_inline]] inline void prefetch_row(const Model& model, int64_t pair) {
+    const int64_t first = model.indptr[pair], length = model.indptr[pair + 1] - first;
+    for (int64_t j = 0; j < length && j < LONG; j += 8) {
+        __builtin_prefetch(model.indices + first + j);
+        __builtin_prefetch(model.probabilities + first + j);
+    }
 }
 
 // Work space for WIDTH rows of a model, filled from CSR.
@@ -112,7 +124,8 @@ public:
             common = length_[l] < common ? length_[l] : common;
             longest = length_[l] > longest ? length_[l] : longest;
         }
-        for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
+        if (common < LONG)
+            for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
         turn_probabilities(model, common);
         if (model.rewards_on_successors)
             gather<true>(model, outcome, common);
@@ -122,7 +135,6 @@ public:
             for (int l = 0; l < WIDTH; ++l) gather_rest(model, outcome, common, longest, l);
             rows_ = make_rows<Lanes>(p_, x_, longest, WIDTH);
         }
-        constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
         const int64_t end = start_[WIDTH - 1] + length_[WIDTH - 1];
         if (in_order && longest < LONG && end + WIDTH * longest <= model.indptr[model.n_pairs])
             rows_.ahead = {model.indices + end, outcome};

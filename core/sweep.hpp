@@ -4,6 +4,7 @@
 
 #include "ambiguity/nominal.hpp"
 
+#include <bit>
 #include <type_traits>
 
 namespace robustmdp {
@@ -56,18 +57,44 @@ inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double 
     return solved.converged ? solved : set.solve_alone(row, level, accuracy);
 }
 
+constexpr int64_t WINDOW = 256;
+
+// order = first..first + count, rows of like length (to an eighth) next to each other, so that little is padded. False,
+// and nothing done, where that is not worth the jumps.
+inline bool order_by_length(const Model& model, PairList list, int64_t first, int64_t count, int64_t* order) {
+    constexpr int64_t SHORT = 8;
+    if (model.longest_row <= SHORT || model.indptr[model.n_pairs] == model.n_pairs * model.longest_row) return false;
+    int place[8 * 64 + 1] = {};  // where the next row of a kind goes
+    int kind[WINDOW], highest = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t pair = list[first + i];
+        const uint64_t length = static_cast<uint64_t>(model.indptr[pair + 1] - model.indptr[pair]);
+        const int digits = std::bit_width(length);
+        kind[i] =
+            digits > 3 ? 8 * (digits - 3) + static_cast<int>(length >> (digits - 4) & 7) : static_cast<int>(length);
+        ++place[kind[i] + 1];
+        highest = kind[i] > highest ? kind[i] : highest;
+    }
+    for (int k = 1; k <= highest; ++k) place[k] += place[k - 1];
+    for (int64_t i = 0; i < count; ++i) order[place[kind[i]]++] = first + i;
+    return true;
+}
+
 // WIDTH pairs side by side; where fewer are left, the last one is repeated.
 struct Group {
-    int64_t first;  // place in the list
+    int64_t first;         // place in the list
+    const int64_t* order;  // places in the list, where they are not first, first + 1, ...
     int count;
     bool adjacent;  // all lanes taken, by neighbours
     int64_t pairs[WIDTH];
 
-    Group(PairList list, int64_t first, int64_t hi)
-        : first(first), count(hi - first < WIDTH ? static_cast<int>(hi - first) : WIDTH),
-          adjacent(!list.listed && count == WIDTH) {
-        for (int l = 0; l < WIDTH; ++l) pairs[l] = list[first + (l < count ? l : count - 1)];
+    Group(PairList list, int64_t first, int64_t left, const int64_t* order)
+        : first(first), order(order), count(left < WIDTH ? static_cast<int>(left) : WIDTH),
+          adjacent(!list.listed && !order && count == WIDTH) {
+        for (int l = 0; l < WIDTH; ++l) pairs[l] = list[place(l < count ? l : count - 1)];
     }
+
+    int64_t place(int l) const { return order ? order[l] : first + l; }
 
     // How many pairs an answer in T is about: all of them, or one.
     template <class T> int lanes() const { return sizeof(T) == sizeof(double) ? 1 : count; }
@@ -84,8 +111,8 @@ struct Group {
 
     // Numbers that belong to places in the list.
     void store_listed(double* numbers, Lanes value) const {
-        if (count == WIDTH) return store_loose(numbers + first, value);
-        for (int l = 0; l < count; ++l) numbers[first + l] = value[l];
+        if (!order && count == WIDTH) return store_loose(numbers + first, value);
+        for (int l = 0; l < count; ++l) numbers[place(l)] = value[l];
     }
 };
 
@@ -123,16 +150,24 @@ inline void solve_pairs(const Set& set, const Model& model, Levels levels, const
                         int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Use use) {
     constexpr int64_t AHEAD = 32;  // pairs
     Block block(model.longest_row);
-    for (int64_t first = lo; first < hi; first += WIDTH) {
-        const Group group(list, first, hi);
-        block.fill(model, outcome, group.pairs, group.adjacent);
-        __builtin_prefetch(model.rewards + group.pairs[0] + AHEAD);
-        for (int m = 0; m < Set::MEMORY; ++m)
-            __builtin_prefetch(memory + m * model.n_pairs + group.pairs[0] + AHEAD, 1);
-        solve_group(set, model, block, group, levels, memory, accuracy,
-                    [&](int l, const auto& rows, const auto& level, const auto& solved) {
-                        use(group, l, rows, level, solved);
-                    });
+    int64_t order[WINDOW];
+    for (int64_t window = lo; window < hi; window += WINDOW) {
+        const int64_t count = hi - window < WINDOW ? hi - window : WINDOW;
+        const bool ordered = order_by_length(model, list, window, count, order);
+        for (int64_t i = 0; i < count; i += WIDTH) {
+            const Group group(list, window + i, count - i, ordered ? order + i : nullptr);
+            block.fill(model, outcome, group.pairs, group.adjacent);
+            if (ordered)
+                for (int64_t next = i + WIDTH; next < i + 2 * WIDTH && next < count; ++next)
+                    prefetch_row(model, list[order[next]]);
+            __builtin_prefetch(model.rewards + group.pairs[0] + AHEAD);
+            for (int m = 0; m < Set::MEMORY; ++m)
+                __builtin_prefetch(memory + m * model.n_pairs + group.pairs[0] + AHEAD, 1);
+            solve_group(set, model, block, group, levels, memory, accuracy,
+                        [&](int l, const auto& rows, const auto& level, const auto& solved) {
+                            use(group, l, rows, level, solved);
+                        });
+        }
     }
 }
 
@@ -150,7 +185,7 @@ void worst_values(const Set& set, const Model& model, Levels levels, const doubl
             group.store_listed(q, reward + value);
             for (int m = 0; m < Set::MEMORY; ++m) group.store(memory + m * model.n_pairs, renewed[m]);
         } else {
-            q[group.first + l] = model.fixed_reward(group.pairs[l]) + value;
+            q[group.place(l)] = model.fixed_reward(group.pairs[l]) + value;
             for (int m = 0; m < Set::MEMORY; ++m) memory[m * model.n_pairs + group.pairs[l]] = renewed[m];
         }
     };
@@ -164,7 +199,8 @@ inline void worst_values(const Nominal&, const Model& model, Levels, const doubl
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t pair = list[i];
         const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
-        for (int64_t at = first; at < last; at += 8) prefetch_rows(model, at);
+        if (last - first < LONG)
+            for (int64_t at = first; at < last; at += 8) prefetch_rows(model, at);
         double even = 0.0, odd = 0.0;
         int64_t j = first;
         if (model.rewards_on_successors) {
@@ -233,8 +269,8 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
         for (int l = 0; l < count; ++l) {
             const double reward = model.fixed_reward(pairs[l]), base = reward + lane(rows.lowest, l);
             const double rounding = 4.0 * EPS * scale;
-            lower[group.first + first + l] = base + lane(bounds.lower, l) - rounding;
-            upper[group.first + first + l] = base + lane(bounds.upper, l) + rounding;
+            lower[group.place(first + l)] = base + lane(bounds.lower, l) - rounding;
+            upper[group.place(first + l)] = base + lane(bounds.upper, l) + rounding;
         }
     };
     solve_pairs(set, model, levels, outcome, PairList{nullptr}, lo, hi, memory, Accuracy::EXACT, write);
