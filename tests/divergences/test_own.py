@@ -308,23 +308,31 @@ def bounds_of(ambiguity: Any, p: Any, v: Any) -> tuple[float, float]:
     return float(bracket.q_lower[0]), float(bracket.q_upper[0])
 
 
+ROW, OUTCOMES = [0.25, 0.35, 0.4], [1.0, 3.0, 2.0]
+
+
+def referee_row(ambiguity: Any, size: float) -> tuple[rm.WorstCase, float]:
+    """The answer for one row and the width of its bounds, both checked; size = max(1, |f'(1)|)."""
+    lower, upper = bounds_of(ambiguity, ROW, OUTCOMES)
+    truth = exact.worst_case(ambiguity, ROW, OUTCOMES)
+    assert lower <= truth.upper
+    assert upper >= truth.lower
+    answer = rm.worst_case(ambiguity, ROW, OUTCOMES)
+    assert abs(answer.value - truth.upper) <= 1e-10 * size**0.4
+    return answer, upper - lower
+
+
 @pytest.mark.parametrize("radius", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14])
 @each_name
 def test_small_balls(name: str, radius: float) -> None:
     """What is lost is a rounding of f'(1) per unit of sqrt(radius); it is in the bounds."""
     own = own_divergences.build(name)
-    p, v = [0.25, 0.35, 0.4], [1.0, 3.0, 2.0]
-    lower, upper = bounds_of(rm.Constrained(own, radius), p, v)
-    truth = exact.worst_case(rm.Constrained(own, radius), p, v)
-    assert lower <= truth.upper
-    assert upper >= truth.lower
     size = max(1.0, abs(own.slope_at_one))
+    answer, width = referee_row(rm.Constrained(own, radius), size)
     # Where the formula of f* - s has no digit left, the slopes still bound it by the order of sqrt(radius).
-    assert upper - lower <= min(100 * EPS * size / math.sqrt(radius), 6 * math.sqrt(radius)) + 1000 * EPS
-    answer = rm.worst_case(rm.Constrained(own, radius), p, v)
-    assert abs(answer.value - truth.upper) <= 1e-10 * size**0.4
+    assert width <= min(100 * EPS * size / math.sqrt(radius), 6 * math.sqrt(radius)) + 1000 * EPS
     conjugate, scale = own_divergences.normal_form(own, mp)
-    masses = zip(answer.distribution.tolist(), p, strict=True)
+    masses = zip(answer.distribution.tolist(), ROW, strict=True)
     spent = scale * mp.fsum(mpf(b) * conjugate.f(mpf(a) / mpf(b)) for a, b in masses)
     assert spent <= radius * (1 + 1e-6) + 1e3 * (EPS * size) ** 2
 
@@ -333,14 +341,9 @@ def test_small_balls(name: str, radius: float) -> None:
 @each_name
 def test_weights_of_every_size(name: str, weight: float) -> None:
     own = own_divergences.build(name)
-    p, v = [0.25, 0.35, 0.4], [1.0, 3.0, 2.0]
-    lower, upper = bounds_of(rm.Penalized(own, weight), p, v)
-    truth = exact.worst_case(rm.Penalized(own, weight), p, v)
-    assert lower <= truth.upper
-    assert upper >= truth.lower
     size = max(1.0, abs(own.slope_at_one))
-    assert upper - lower <= min(100 * EPS * size * weight, 10.0 / weight) + 1000 * EPS * size
-    assert abs(rm.worst_case(rm.Penalized(own, weight), p, v).value - truth.upper) <= 1e-10 * size**0.4
+    _, width = referee_row(rm.Penalized(own, weight), size)
+    assert width <= min(100 * EPS * size * weight, 10.0 / weight) + 1000 * EPS * size
 
 
 def test_a_multiple_of_t_less_one_changes_no_answer() -> None:
