@@ -39,7 +39,6 @@ $(VENV)/.worlds: $(VENV)/.test
 
 test: $(VENV)/.worlds core
 	$(BIN)/python -m pytest -n 2
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m jit_off tests/learning
 
 lint: $(VENV)/.lint $(VENV)/.test core
 	$(BIN)/ruff check .

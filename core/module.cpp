@@ -17,6 +17,7 @@ void bind_burg(nb::module_& m);
 void bind_power(nb::module_& m);
 void bind_jensen_shannon(nb::module_& m);
 void bind_own(nb::module_& m);
+void bind_learning(nb::module_& m);
 
 }  // namespace robustmdp
 
@@ -48,4 +49,5 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
     robustmdp::bind_power(m);
     robustmdp::bind_jensen_shannon(m);
     robustmdp::bind_own(m);
+    robustmdp::bind_learning(m);
 }

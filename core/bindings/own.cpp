@@ -1,6 +1,6 @@
 #include "../divergences/own.hpp"
 
-#include "arrays.hpp"
+#include "learning.hpp"
 
 namespace robustmdp {
 
@@ -22,7 +22,8 @@ void bind_own(nb::module_& m) {
         const nb::gil_scoped_release release;
         for (size_t i = 0; i < s.size(); ++i) out.data()[i] = function(s.data()[i]);
     });
-    nb::class_<OwnConjugate>(m, "OwnConjugate")
+    nb::class_<OwnConjugate> bound(m, "OwnConjugate");
+    bound
         .def("__init__",
              [](OwnConjugate* self, uintptr_t conjugate, uintptr_t derivative, double slope_at_one,
                 double slope_at_infinity, double near, double bend) {
@@ -42,6 +43,7 @@ void bind_own(nb::module_& m) {
                         theta.data(), at_edge.data(), shift.data(),
                         OwnMoments{miss.data(), excess.data(), cost.data(), mean.data()});
         });
+    bind_learners(bound, [](const OwnConjugate& own) { return OwnPrice{own}; });
 }
 
 }  // namespace robustmdp

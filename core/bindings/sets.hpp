@@ -4,6 +4,7 @@
 #include "../ambiguity/projection.hpp"
 #include "../response.hpp"
 #include "arrays.hpp"
+#include "learning.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -132,12 +133,13 @@ template <class D, class... Parameters> void bind_divergence(nb::module_& m, con
     };
     bind_set<Penalized<D>>(m, ("Penalized" + name).c_str());
     bind_set<Constrained<D>>(m, ("Constrained" + name).c_str()).def("project", &project_row<Constrained<D>>);
-    nb::class_<D>(m, name.c_str())
-        .def(nb::init<Parameters...>())
+    nb::class_<D> bound(m, name.c_str());
+    bound.def(nb::init<Parameters...>())
         .def("f", generator)
         .def("conjugate", conjugate)
         .def("penalized", [](const D& divergence) { return Penalized<D>{divergence}; })
         .def("constrained", [](const D& divergence) { return Constrained<D>(divergence); });
+    bind_learners(bound, [](const D& divergence) { return SmoothPrice<D>{divergence}; });
 }
 
 }  // namespace robustmdp

@@ -6,14 +6,17 @@ namespace robustmdp {
 struct TotalVariation {};
 
 void bind_total_variation(nb::module_& m) {
-    bind_set<Nominal>(m, "Nominal").def(nb::init<>());
+    nb::class_<Nominal> nominal = bind_set<Nominal>(m, "Nominal");
+    nominal.def(nb::init<>());
+    bind_learners(nominal, [](const Nominal&) { return NoPrice{}; });
     bind_set<PenalizedTotalVariation>(m, "PenalizedTotalVariation");
     bind_set<ConstrainedTotalVariation>(m, "ConstrainedTotalVariation")
         .def("project", &project_row<ConstrainedTotalVariation>);
-    nb::class_<TotalVariation>(m, "TotalVariation")
-        .def(nb::init<>())
+    nb::class_<TotalVariation> bound(m, "TotalVariation");
+    bound.def(nb::init<>())
         .def("penalized", [](const TotalVariation&) { return PenalizedTotalVariation{}; })
         .def("constrained", [](const TotalVariation&) { return ConstrainedTotalVariation{}; });
+    bind_learners(bound, [](const TotalVariation&) { return KinkedPrice{}; });
 }
 
 }  // namespace robustmdp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,13 +60,22 @@ class Adversary(Protocol):
     def worst_case(self, v: FloatArray) -> Any: ...
 
 
+def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
+    """max(upper - value, value - lower) over all states."""
+    return float(max(np.max(upper - value), np.max(value - lower)))
+
+
+def _certainty(bound: float) -> str:
+    return f"certified to {bound:.2g}" if math.isfinite(bound) else "not certified"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """A policy, its value and what is certain about it.
 
     Attributes
     ----------
-    value : (S,) the middle of the bounds
+    value : (S,) the middle of the bounds; a learner's is max Q, moved into the range of possible returns
     q : (S, A), -inf where an action is unavailable
     policy : (S,) actions, or as it was given to `evaluate`
     lower, upper : (S,) certified: lower <= v of the policy <= best v <= upper
@@ -95,8 +105,8 @@ class Solution:
 
     @property
     def error_bound(self) -> float:
-        """max(upper - lower)/2: how far `value` can be from the truth anywhere."""
-        return float(np.max(self.upper - self.lower)) / 2.0
+        """max(upper - value, value - lower): how far `value` can be from the truth anywhere; inf where unknown."""
+        return error_bound(self.value, self.lower, self.upper)
 
     @property
     def converged(self) -> bool:
@@ -160,7 +170,7 @@ class Solution:
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
-            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, certified to {self.error_bound:.2g}"),
+            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {_certainty(self.error_bound)}"),
             ("policy", ", ".join(shown) + more),
         ]
 

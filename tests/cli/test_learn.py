@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from safetensors.numpy import save_file
 
 import robustmdp as rm
 from robustmdp.cli import main
@@ -59,7 +60,28 @@ def test_a_run_is_saved_and_resumed_to_the_same_bits(tmp_path: Path) -> None:
     other = call("--resume", str(path), "--weight", "2")
     assert other.exit_code == 1
     assert "must be resumed with its own settings" in other.stderr
-    assert "--steps" in call("--resume", str(path), "--steps", "9").stderr
+    assert "--seed" in call("--resume", str(path), "--seed", "9").stderr
+
+
+def test_a_finished_run_is_extended(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    call("chain", "--weight", "1", "--steps", "50", "--checkpoint", str(path))
+    longer = call("--resume", str(path), "--steps", "120", "--json")
+    assert longer.exit_code == 0, longer.output
+    assert json.loads(longer.stdout)["steps"] == 120
+    assert json.loads(call("--resume", str(path), "--json").stdout) == json.loads(longer.stdout)
+    shorter = call("--resume", str(path), "--steps", "60")
+    assert shorter.exit_code == 1
+    assert f"steps must be at least the 120 that {path} has done: got 60" in shorter.stderr
+
+
+def test_a_hostile_checkpoint_gets_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    save_file({"x": np.zeros(1)}, path, {"robustmdp": "[" * 100_000})
+    result = call("--resume", str(path))
+    assert result.exit_code == 1
+    assert f"a checkpoint's head must be readable: that of {path} is not" in result.stderr
+    assert "Traceback" not in result.output
 
 
 def test_a_log_is_learned_from(tmp_path: Path) -> None:

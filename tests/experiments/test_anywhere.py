@@ -77,7 +77,7 @@ def test_records_tell_where_they_come_from(name: str) -> None:
 
     notes = tiny.records(name).notes
     assert notes["parameters"] == dataclasses.asdict(tiny.params(name))
-    assert {"version", "started", "wall_seconds", "python", "numpy", "numba", "machine"} <= notes.keys()
+    assert {"version", "started", "wall_seconds", "python", "numpy", "machine"} <= notes.keys()
     assert "seconds" in tiny.records(name).columns
     assert "samples" in tiny.records(name).columns
 

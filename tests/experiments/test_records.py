@@ -299,8 +299,9 @@ def test_errors_are_those_of_the_learner_asked_alone(name: str) -> None:
         assert rows["step"][0] == rows["samples"][0] == 0
         start = 0.0 if algorithm == "default" else 1.0 / (1.0 - 0.9)
         assert rows["error"][0] == np.abs(start - exact).max()
-        assert set(rows["status"].tolist()) == {alone.status.code}
-        if alone.status.code == "diverged":
+        overflowed = not np.isfinite(alone.q).all()  # one that only ends far off has its errors to show
+        assert set(rows["status"].tolist()) == {"diverged" if overflowed else "step_limit"}
+        if overflowed:
             assert rows["error"].tolist()[1:] == [np.inf]
             continue
         assert rows["step"].tolist()[-1] == steps

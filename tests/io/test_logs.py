@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -254,6 +256,78 @@ def test_minari_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     dataset._total_steps = N + 1
     with pytest.raises(ValueError, match="minari:walk-v0 must hold the 61 steps that it tells of: got 60"):
         everything(read_log(dataset))
+
+
+class CountedDataset:
+    """A Minari dataset that counts how often each episode is read."""
+
+    id, total_steps = "counted-v0", N
+    episode_indices = tuple(range(N // EPISODE))
+    observation_space, action_space = gymnasium.spaces.Discrete(7), gymnasium.spaces.Discrete(3)
+
+    def __init__(self) -> None:
+        self.reads = [0] * len(self.episode_indices)
+
+    def iterate_episodes(self, indices: list[int]) -> Iterator[Any]:
+        for index in indices:
+            self.reads[index] += 1
+            buffer = episodes()[index]
+            yield SimpleNamespace(
+                id=index,
+                observations=np.array(buffer.observations),
+                actions=np.array(buffer.actions),
+                rewards=np.array(buffer.rewards),
+                terminations=np.array(buffer.terminations),
+            )
+
+
+@pytest.mark.parametrize(("kept_length", "reads"), [(N, 1), (N - 1, 4), (0, 4)])
+def test_a_replay_of_minari_reads_each_episode_once(
+    monkeypatch: pytest.MonkeyPatch, kept_length: int, reads: int
+) -> None:
+    monkeypatch.setattr(logs._Minari, "kept_length", kept_length)
+    dataset = CountedDataset()
+    log = read_log(dataset).replay(4, seed=2)
+    found = everything(log)
+    assert dataset.reads == [reads] * len(dataset.reads)
+    assert [column.dtype for column in found] == [np.int64, np.int64, np.float64, np.int64, np.bool_]
+    assert alike(everything(log, start=70), found, 70)
+    assert dataset.reads == ([1] if reads == 1 else [4 + 3]) * len(dataset.reads)
+    monkeypatch.setattr(logs._Minari, "kept_length", 0)
+    assert alike(everything(read_log(CountedDataset()).replay(4, seed=2)), found)
+
+
+def test_one_pass_of_minari_keeps_nothing() -> None:
+    dataset = CountedDataset()
+    for log in (read_log(dataset), read_log(dataset).replay(1)):
+        everything(log)
+        assert log._kept is None
+    assert dataset.reads == [2] * len(dataset.reads)
+
+
+def test_a_pass_that_was_broken_off_is_not_kept() -> None:
+    dataset = CountedDataset()
+    log = read_log(dataset).replay(2)
+    next(log.chunks(size=1))
+    everything(log)
+    assert dataset.reads[0] == 2
+    assert dataset.reads[-1] == 1
+
+
+def test_copies_of_a_replay_read_for_themselves() -> None:
+    log = read_log(CountedDataset()).replay(2)
+    found = everything(log)
+    copied = pickle.loads(pickle.dumps(log))
+    assert log._kept is not None
+    assert copied._kept is None
+    assert alike(everything(copied), found)
+    assert copied._source.dataset.reads == [2] * len(copied._source.dataset.reads)  # once there, once before
+
+
+def test_a_replay_of_minari_with_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedDataset, "total_steps", N - 5)
+    with pytest.raises(ValueError, match="minari:counted-v0 must hold the 55 steps that it tells of: got 60"):
+        everything(read_log(CountedDataset()).replay(2))
 
 
 CSV = "state,action,reward,next_state,terminated\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import errno
 import json
 import os
@@ -11,20 +12,25 @@ import random
 import resource
 import signal
 import struct
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import msgspec
 import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from safetensors.numpy import save_file
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 import robustmdp as rm
 from robustmdp.learning import checkpoints, running
@@ -161,25 +167,32 @@ def test_a_killed_run_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> Non
     whole, moments = case.run(tmp_path), random.Random(name)
     for attempt in range(2):
         path = tmp_path / f"run{attempt}"
-        child = forked(lambda path=path: case.run(tmp_path, checkpoint=path, checkpoint_every=max(1, case.steps // 40)))
-        deadline = time.monotonic() + 30
-        while not path.exists() and time.monotonic() < deadline:
-            time.sleep(0.0005)
-        time.sleep(moments.random() * 0.03)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        kill_after_checkpoint(case, tmp_path, path, max(1, case.steps // 40), moments.random() * 0.03)
         assert_same(case.resume(tmp_path, path), whole)
 
 
 def test_a_compiled_run_killed_in_a_process_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     case, path = CASES["compiled"], tmp_path / "run"
-    child = forked(lambda: case.run(tmp_path, checkpoint=path, checkpoint_every=100))
+    kill_after_checkpoint(case, tmp_path, path, 100, 0.0)
+    assert_same(case.resume(tmp_path, path), undisturbed("compiled", tmp_path))
+
+
+def kill_after_checkpoint(case: Case, folder: Path, path: Path, every: int, seconds: float) -> None:
+    """Kill a child some time after its first checkpoint; it runs again and again, so that it cannot end before."""
+
+    def run_for_ever() -> None:
+        while True:
+            case.run(folder, checkpoint=path, checkpoint_every=every)
+
+    child = forked(run_for_ever)
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.0005)
+    time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    assert_same(case.resume(tmp_path, path), undisturbed("compiled", tmp_path))
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 def forked(work: Callable[[], Any]) -> int:
@@ -242,6 +255,59 @@ def test_a_model_estimate_goes_on_or_says_at_once_that_it_cannot(tmp_path: Path)
         assert not path.exists()
     else:
         assert_same(rm.resume(path), learner.run(CHAIN, 100))
+
+
+# Runs that are extended.
+
+EXTENDED = ("generative", "generative ball", "markovian", "epsilon greedy", "Python", "FrozenLake", "replay", "csv")
+
+
+@pytest.mark.parametrize("name", EXTENDED)
+def test_a_finished_run_is_extended_to_the_bits_of_one_that_was_interrupted(name: str, tmp_path: Path) -> None:
+    steps = CASES[name].steps
+    case, finished, stopped = replace(CASES[name], steps=steps // 2), tmp_path / "finished", tmp_path / "stopped"
+    case.run(tmp_path, checkpoint=finished, record_every=steps // 10)
+    case.run(tmp_path, checkpoint=stopped, record_every=steps // 10, progress=lambda seen: seen.step > 0.3 * steps)
+    extended = case.resume(tmp_path, finished, steps=steps)
+    assert extended.steps == steps
+    assert_same(extended, case.resume(tmp_path, stopped, steps=steps))
+    assert finished.read_bytes() == stopped.read_bytes()
+    assert_same(case.resume(tmp_path, finished), extended)  # the new end is kept
+    again = case.resume(tmp_path, finished, steps=steps)
+    assert_same(again, extended)
+
+
+@pytest.mark.parametrize("name", ["generative paper", "markovian paper", "multilevel"])
+def test_without_a_burn_in_an_extended_run_is_a_longer_one(name: str, tmp_path: Path) -> None:
+    case, path = CASES[name], tmp_path / "run"
+    every = case.steps // 4
+    replace(case, steps=case.steps // 2).run(tmp_path, checkpoint=path, record_every=every)
+    assert_same(case.resume(tmp_path, path, steps=case.steps), case.run(tmp_path, record_every=every))
+
+
+def test_a_stopped_run_can_end_before_its_plan_but_not_before_what_is_done(saved: Path) -> None:
+    done = checkpoints.read(saved).head.step
+    assert rm.resume(saved, steps=done, checkpoint=saved.with_name("other")).steps == done
+    sentence = f"^steps must be at least the {done} that {saved} has done: got {done - 1}$"
+    with pytest.raises(ValueError, match=sentence):
+        rm.resume(saved, steps=done - 1)
+    with pytest.raises(TypeError, match=r"^steps must be a whole number: got 60\.0$"):
+        rm.resume(saved, steps=60.0)  # type: ignore[arg-type]
+    assert rm.resume(saved, steps=40).steps == 40
+
+
+def test_the_progress_of_an_extended_run_counts_to_its_new_end(saved: Path) -> None:
+    seen: list[Any] = []
+    rm.resume(saved, steps=5000, progress=seen.append)
+    assert {progress.steps for progress in seen} == {5000}
+    assert seen[-1].step == 5000
+    assert seen[-1].seconds_left == 0.0
+    assert all(progress.seconds_left > 0.0 for progress in seen[:-1])
+
+
+def test_more_steps_than_a_checkpoint_can_tell_of_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^steps must be at most \d+ with a checkpoint: got \d+$"):
+        FOLLOW.run(SMALL, 2**63, checkpoint=tmp_path / "run")
 
 
 # What is kept.
@@ -359,8 +425,8 @@ def test_a_flipped_bit_is_refused_wherever_it_is(saved: Path) -> None:
         (rb"\"discount\":0.9", rb"\"discount\":0.8"),
         (rb"\"ChiSquare\"", rb"\"Hellinger\""),
         (rb"\"MarkovianQLearning\"", rb"\"os.system_and_the_like\""),
-        (rb"\"format\":1", rb"\"format\":2"),
-        (rb"\"format\":1", rb"\"farmat\":1"),
+        (rb"\"format\":", rb"\"format\":1"),
+        (rb"\"format\":", rb"\"farmat\":"),
     ],
     ids=str,
 )
@@ -389,6 +455,226 @@ def test_another_librarys_file_is_refused(tmp_path: Path, kind: str, size: int) 
 def test_another_file_with_our_word_in_it_is_refused(tmp_path: Path) -> None:
     save_file({"x": np.zeros(2)}, tmp_path / "model", {"robustmdp": "{}"})
     assert outcome_of(tmp_path / "model") == ""
+
+
+# What is refused although its checksum is right: anybody can compute one.
+
+Head, Tables = dict[str, Any], dict[str, Any]
+Change = Callable[[Head, Tables], Any]
+EDITED = {
+    "model": Case(GREEDY, lambda _: SMALL, 50),
+    "ball": Case(rm.GenerativeQLearning(BALL), lambda _: SMALL, 50),
+    "multilevel": Case(rm.MultilevelQLearning(BALL), lambda _: SMALL, 20),
+    "simulator": Case(FOLLOW, lambda _: simulator(False), 200),
+    "environment": Case(FOLLOW, lambda _: gymnasium.make("FrozenLake-v1"), 200),
+    "log": Case(FOLLOW, lambda _: log(), 20_000),
+    "plug-in": Case(rm.PlugIn(DOUBT, trajectory=True), lambda _: log(), 20_000),
+}
+
+
+def rewrite(path: Path, change: Change) -> None:
+    """Edit a checkpoint and compute its checksum again, as whoever wants to be believed would."""
+    with safe_open(path, framework="numpy") as file:
+        head = json.loads(file.metadata()["robustmdp"])
+    tensors: Tables = {name: tensor.copy() for name, tensor in load_file(path).items()}
+    change(head, tensors)
+    text = json.dumps({**head, "checksum": ""})
+    with suppress(msgspec.ValidationError):  # no head at all, whatever its checksum
+        head["checksum"] = checkpoints._checksum(msgspec.json.decode(text, type=checkpoints.Head), tensors)
+    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    save_file(contiguous, path, {"robustmdp": json.dumps(head)})
+
+
+def say(**values: Any) -> Change:
+    return lambda head, tensors: head.update(values)
+
+
+def say_of(part: str, **values: Any) -> Change:
+    return lambda head, tensors: head[part].update(values)
+
+
+def say_of_world(**values: Any) -> Change:
+    return lambda head, tensors: head.update(world=json.dumps(json.loads(head["world"]) | values))
+
+
+def put(name: str, value: Any, place: int = 0) -> Change:
+    return lambda head, tensors: tensors[name].reshape(-1).__setitem__(place, value)
+
+
+def remake(name: str, change: Callable[[Any], Any]) -> Change:
+    return lambda head, tensors: tensors.update({name: change(tensors[name])})
+
+
+def drop(name: str) -> Change:
+    return lambda head, tensors: tensors.pop(name)
+
+
+def nested(depth: int) -> Any:
+    inner: Any = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+def generators(**values: Any) -> Change:
+    def change(head: Head, tensors: Tables) -> None:
+        both = copy.deepcopy(head["source"]["generators"])
+        both[0]["state"] |= values
+        head["source"]["generators"] = both
+
+    return change
+
+
+HOSTILE: dict[str, dict[str, Change]] = {
+    "model": {
+        "a successor outside": put("world.indices", 10**6),
+        "rows that fall": put("world.indptr", 9, 1),
+        "a state without actions": put("world.state_ptr", 0, 1),
+        "an action twice": put("world.actions", 0, 1),
+        "a probability of NaN": put("world.probabilities", np.nan),
+        "an infinite reward": put("world.rewards", np.inf),
+        "no rewards": drop("world.rewards"),
+        "another array": lambda head, tensors: tensors.update({"world.gift": np.zeros(3)}),
+        "2**62 actions": say_of_world(n_actions=2**62),
+        "2**31 - 2 actions": say_of_world(n_actions=2**31 - 2),
+        "a name too few": say_of_world(state_names=["a"]),
+        "names that are text": say_of_world(state_names="ab"),
+        "a world that is no JSON": say(world="["),
+        "greedy in another state": put("table.greedy", 2),
+        "greedy far outside": put("table.greedy", 2**31 - 1),
+        "greedy before the first": put("table.greedy", -(2**31)),
+        "lowest far outside": put("table.lowest", 10**9),
+        "lowest below -1": put("table.lowest", -2),
+        "a visit too many": put("table.visits", 2**32 - 1),
+        "Q of NaN": put("table.q", np.nan),
+        "an infinite average": put("table.average", np.inf),
+        "Q in single precision": remake("table.q", np.float32),
+        "Q too long": remake("table.q", lambda q: np.append(q, 0.0)),
+        "Q too short": remake("table.q", lambda q: q[:1]),
+        "no Q": drop("table.q"),
+        "another table": lambda head, tensors: tensors.update({"table.gift": np.zeros(3)}),
+        "another tensor": lambda head, tensors: tensors.update({"gift": np.zeros(3)}),
+        "another range of rewards": put("table.extent", -1e300),
+        "diverged later": put("table.diverged", 10**6),
+        "a trace that goes back": put("trace.step", 1, 1),
+        "a trace beyond the step": put("trace.step", 10**6, -1),
+        "a trace of other shapes": remake("trace.errors", lambda errors: errors[:1]),
+        "a trace without steps": drop("trace.step"),
+        "a reference that is not there": say(referenced=True),
+        "a reference that is not told": lambda head, tensors: tensors.update(reference=np.zeros(3)),
+        "a watch of another shape": lambda head, tensors: tensors.update(
+            {"watched.q": np.zeros((1, 99)), "watched.visits": np.zeros((1, 99), np.int64)}
+        ),
+        "step after the last": say(step=51),
+        "step that was not taken": say(step=7),
+        "step without end": say(step=2**62, steps=2**63 - 1),
+        "step below 0": say(step=-1),
+        "no steps": say(step=0, steps=0),
+        "steps without end": say(steps=2**70),
+        "record_every 0": say(record_every=0),
+        "every 0": say(every=0),
+        "seed below 0": say(seed=-1),
+        "discount 1": say(discount=1.0),
+        "no discount": say(discount=None),
+        "start outside": say(start=7),
+        "rewards the wrong way round": say(reward_range=[2.0, -1.0]),
+        "rewards outside their range": say(reward_range=[0.0, 0.0]),
+        "a state outside": say_of("source", states=[2]),
+        "a state below 0": say_of("source", states=[-1]),
+        "a state far outside": say_of("source", states=[2**62]),
+        "two states": say_of("source", states=[0, 0]),
+        "no state": say_of("source", states=[]),
+        "a state that is text": say_of("source", states="0"),
+        "another place": say_of("source", gift=1),
+        "no place": say(source={}),
+        "no learner": say(learner={"type": "ChiSquare"}),
+        "an unknown setting": say_of("learner", gift=1),
+        "a burn-in that is text": say_of("learner", burn_in="0.05"),
+        "a flag that is text": say_of("learner", noisy_rewards="no"),
+        "a behaviour that is none": say_of("learner", behaviour={"type": "KL"}),
+        "an ambiguity that is none": say_of("learner", ambiguity={"type": "EpsilonGreedy", "epsilon": 0.5}),
+        "a number that is none": say_of("learner", initial={"number": "many"}),
+        "a deep behaviour": say_of("learner", behaviour=nested(400)),
+    },
+    "ball": {"a schedule that is text": say_of("learner", q_steps={"type": "Constant", "size": "0.1"})},
+    "multilevel": {"samples below 0": put("table.drawn", -1), "samples without end": put("table.drawn", 2**62)},
+    "simulator": {
+        "a state outside": say_of("source", state=3),
+        "a state far outside": say_of("source", state=2**70),
+        "one generator": lambda head, tensors: head["source"]["generators"].pop(),
+        "another generator": lambda head, tensors: head["source"]["generators"][0].update(bit_generator="MT19937"),
+        "a generator that is text": say_of("source", generators=["a", "b"]),
+        "a state of 200 bits": generators(state=f"#{2**129}"),
+        "a state that is no number": generators(state="#x"),
+        "an even increment": generators(inc="#2"),
+        "half a generator": lambda head, tensors: head["source"]["generators"][0]["state"].pop("inc"),
+        "a watch of another shape": remake("watched.q", lambda q: q[:, :1]),
+        "half a watch": drop("watched.visits"),
+        "step far outside": say(step=2**61, steps=2**62),
+    },
+    "environment": {
+        "an action outside": say_of("source", actions=[4]),
+        "an action below 0": say_of("source", actions=[-1]),
+        "actions without end": say_of("source", actions=[0] * 20_000),
+        "no seeding": say_of("source", seedings=0),
+        "a generator that is text": say_of("source", generator="PCG64"),
+        "an infinite reward": put("table.extent", -np.inf),
+    },
+    "log": {
+        "step after the end": say(step=10**6, steps=10**6),
+        "another place": say_of("source", row=3),
+    },
+    "plug-in": {
+        "keys that fall": remake("table.keys.0", lambda keys: keys[::-1]),
+        "a key outside": put("table.keys.0", 10**9, -1),
+        "a key below 0": put("table.keys.0", -1),
+        "nothing counted": put("table.counts.0", 0.0),
+        "counts of NaN": put("table.counts.0", np.nan),
+        "sums without end": put("table.sums.0", np.inf),
+        "sums too short": remake("table.sums.0", lambda sums: sums[:-1]),
+        "no keys": drop("table.keys.0"),
+        "an ending twice": remake("table.endings", lambda rewards: np.append(rewards, rewards[:1])),
+        "an infinite ending": put("table.endings", np.inf),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def half_done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, case in EDITED.items():
+        case.run(folder, checkpoint=folder / name, progress=lambda seen, case=case: seen.step > 0.4 * case.steps)
+    return {name: folder / name for name in EDITED}
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_a_checkpoint_that_was_written_anew_is_accepted(name: str, half_done: dict[str, Path], tmp_path: Path) -> None:
+    case, path = EDITED[name], tmp_path / "run"
+    path.write_bytes(half_done[name].read_bytes())
+    rewrite(path, lambda head, tensors: None)
+    assert_same(case.resume(tmp_path, path), case.run(tmp_path))
+
+
+@pytest.mark.parametrize(("name", "edit"), [(name, edit) for name, edits in HOSTILE.items() for edit in edits])
+def test_a_hostile_checkpoint_is_refused_in_one_sentence(
+    name: str, edit: str, half_done: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(half_done[name].read_bytes())
+    rewrite(path, HOSTILE[name][edit])
+    with pytest.raises(ValueError, match=r"\Aa checkpoint('s head)? must [^\n]*\Z") as refusal:
+        EDITED[name].resume(tmp_path, path, checkpoint=tmp_path / "next", progress=lambda seen: True)
+    assert str(path) in str(refusal.value)
+    assert not (tmp_path / "next").exists()
+
+
+@pytest.mark.parametrize("depth", [400, 900, 1500, 100_000])
+def test_a_deep_head_is_refused(saved: Path, depth: int) -> None:
+    with safe_open(saved, framework="numpy") as file:
+        text = file.metadata()["robustmdp"]
+    deep = text.replace('"source":{', f'"source":{{"deep":{"[" * depth}{"]" * depth},')
+    save_file(load_file(saved), saved, {"robustmdp": deep})
+    assert outcome_of(saved) == ""
 
 
 class Bomb:
@@ -449,6 +735,59 @@ OTHERS: dict[str, tuple[Any, Any]] = {
     "environment": (gymnasium.make("FrozenLake-v1"), gymnasium.make("FrozenLake8x8-v1")),
     "environment options": (gymnasium.make("FrozenLake-v1"), gymnasium.make("FrozenLake-v1", is_slippery=False)),
 }
+
+
+DRAWS = {
+    "comprehension": "def draw(state, action, rng):\n    return max([0.0 for _ in range(3)]), action, False",
+    "nested function": (
+        "def draw(state, action, rng):\n    def pay(x):\n        return min(1.0, 0.5 * x)\n"
+        "    return pay(state), int(rng.integers(3)), False"
+    ),
+    "nested twice": "def draw(state, action, rng):\n    return (lambda: [0.0 for _ in [1]][0])(), 0, state in (1, 2)",
+}
+
+
+def written_anew(text: str) -> Any:
+    """A function of its own, as in another process."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    return names["draw"]
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_simulator_is_known_by_what_its_code_says(name: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "run", DRAWS[name]
+    FOLLOW.run(rm.Simulator(written_anew(text), 3, 2, 0.9, (0.0, 1.0)), 100, checkpoint=path)
+    assert rm.resume(path, rm.Simulator(written_anew(text), 3, 2, 0.9, (0.0, 1.0))).steps == 100
+    other = rm.Simulator(written_anew(text.replace("0.", "0.2")), 3, 2, 0.9, (0.0, 1.0))
+    with pytest.raises(ValueError, match=r"is another Simulator$"):
+        rm.resume(path, other)
+
+
+def test_a_simulator_with_whole_numbers_for_rewards_goes_on(tmp_path: Path) -> None:
+    path, draw = tmp_path / "run", getattr(sample, "py_func", sample)
+    world = rm.Simulator(draw, np.int64(3), 2, np.float64(0.9), (0, 1), start=np.int64(1))
+    for start in (None, np.int64(2)):
+        FOLLOW.run(world, 100, start=start, checkpoint=path, progress=lambda seen: seen.step > 20)
+        assert_same(rm.resume(path, world), FOLLOW.run(world, 100, start=start))
+
+
+def test_a_simulator_with_a_set_goes_on_in_another_process(tmp_path: Path) -> None:
+    # The order of a set of words depends on the process.
+    script = tmp_path / "work.py"
+    script.write_text(
+        "import sys, warnings\nimport robustmdp as rm\nwarnings.simplefilter('ignore')\n"
+        "def draw(state, action, rng):\n"
+        "    return float(str(state) in {'0', 'one', 'two', 'three', 'four', 'five'}), int(rng.integers(3)), False\n"
+        "world = rm.Simulator(draw, 3, 2, 0.9, (0.0, 1.0))\n"
+        "learner = rm.MarkovianQLearning(rm.Penalized(rm.ChiSquare(), 1.0))\n"
+        "print(rm.resume('run', world) if 'resume' in sys.argv else learner.run(world, 50, checkpoint='run'))\n"
+    )
+    for seed, word in (("1", "run"), ("2", "resume")):
+        call = [sys.executable, str(script), word]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", OTHERS)

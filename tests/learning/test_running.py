@@ -300,6 +300,9 @@ def test_an_error_in_a_world_is_not_swallowed() -> None:
 # The Solution.
 
 
+VALUES_OF_LAME = np.array(LAME.reward_range) / (1.0 - LAME.discount)
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_solution_of_a_model_has_every_field(name: str) -> None:
     learner = LEARNERS[name]
@@ -313,14 +316,16 @@ def test_a_solution_of_a_model_has_every_field(name: str) -> None:
     assert learned.visits[1, 1] == 0
     assert learned.eta.shape == (2, 2)
     assert np.isnan(learned.eta[1, 1])
-    assert learned.status.code == "step_limit"
+    # The paper's steps are long at first: after 200 of them Q may still be no possible return.
+    assert learned.status.code == "step_limit" or name == "markovian paper"
     exact = rm.solve(LAME, learner.ambiguity, tol=1e-12)
     # Certified bounds must hold whatever was learned.
     assert np.all(learned.lower <= exact.value + 1e-9)
     assert np.all(exact.value <= learned.upper + 1e-9)
     kept = rm.evaluate(LAME, learned.policy, learner.ambiguity, tol=1e-12)
     assert np.all(learned.lower <= kept.value + 1e-9)
-    assert np.array_equal(learned.value, 0.5 * (learned.lower + learned.upper))
+    assert np.array_equal(learned.value, np.clip(learned.q.max(axis=1), *VALUES_OF_LAME))
+    assert learned.error_bound == max((learned.upper - learned.value).max(), (learned.value - learned.lower).max())
     assert learned.worst_case.n_pairs == LAME.n_pairs
 
 
@@ -359,7 +364,7 @@ def test_a_solution_without_a_model_bounds_nothing(world: Any) -> None:
 def test_solutions_show_themselves(world: Any) -> None:
     learned = rm.MarkovianQLearning(DOUBT).run(world, None if world is LOG else 500)
     text, page = repr(learned), learned._repr_html_()
-    for part in (str(learned.steps), "step_limit", "certified to"):
+    for part in (str(learned.steps), "step_limit", "certified to" if world is CHAIN else "not certified"):
         assert part in text
         assert part in page
     frame = learned.to_frame()

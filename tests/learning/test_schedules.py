@@ -56,9 +56,8 @@ def test_compiled_code_takes_the_same_steps(name: str) -> None:
     if schedule.resolve(SETTING).per_weight:
         pytest.skip("a schedule for eta")
     log = rm.Trajectory([0, 0], [0, 0], [0.0, 1.0], [0, 0])
-    learner = rm.MarkovianQLearning(
-        rm.Nominal(), q_steps=schedule, burn_in=0.99, d_min=D_MIN, d_max=D_MAX, count="steps"
-    )
+    doubt = rm.Penalized(rm.ChiSquare(), math.inf)  # nominal, and a penalty that Theorem 4.1 takes
+    learner = rm.MarkovianQLearning(doubt, q_steps=schedule, burn_in=0.99, d_min=D_MIN, d_max=D_MAX, count="steps")
     if name.startswith("Theorem 5.1"):
         learner = rm.MarkovianQLearning(
             rm.Nominal(), None, schedule, schedules.Theorem51Dual(), 0.0, "steps", True, d_min=D_MIN, d_max=D_MAX
@@ -70,7 +69,7 @@ def test_compiled_code_takes_the_same_steps(name: str) -> None:
     expected = (1 - beta[1]) * first + beta[1]
     if not name.startswith("Theorem 5.1"):
         expected = min(max(expected, 0.0), 1.0)
-    assert learned.q[0, 0] == pytest.approx(expected, abs=1e-13)
+    assert learned.q[0, 0] == pytest.approx(expected, rel=1e-13, abs=1e-13)
 
 
 def test_offsets_are_those_of_the_theory_room() -> None:
@@ -110,6 +109,37 @@ def test_rounding_does_not_raise_a_ceiling(ulps: int) -> None:
 def test_what_schedules_refuse(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+OWN = rm.Divergence("chi-square", lambda s: max(s / 2 + 1, 0.0) ** 2 - 1, lambda s: max(s / 2 + 1, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("ambiguity", "got"),
+    [
+        (rm.Penalized(rm.KL(), 1.0), r"KL\(\)"),
+        (rm.Penalized(OWN, 1.0), r"Divergence\('chi-square'\)"),  # the name alone is no proof of the constants
+        (rm.Constrained(rm.ChiSquare(), 0.1), "no penalty"),
+        (rm.Nominal(), "no penalty"),
+    ],
+)
+def test_theorem_4_1_is_for_a_chi_square_penalty(ambiguity: Any, got: str) -> None:
+    message = f"^the steps of Theorem 4.1 are for a chi-square penalty: got {got}$"
+    learner = rm.GenerativeQLearning(ambiguity, eta_steps=schedules.Theorem41())
+    with pytest.raises(ValueError, match=message):
+        learner.run(rm.problems.chain(), 1)
+    if ambiguity.has_weight:
+        with pytest.raises(ValueError, match=message):
+            rm.learn_worst_case(ambiguity, [0.0, 1.0], (0.0, 1.0), steps=schedules.Theorem41())
+
+
+def test_theorem_4_1_serves_a_chi_square_penalty() -> None:
+    doubt = rm.Penalized(rm.ChiSquare(), 1.0)
+    learner = rm.GenerativeQLearning(doubt, eta_steps=schedules.Theorem41())
+    assert learner.run(rm.problems.chain(), 1).status.code == "step_limit"
+    outcomes = np.random.default_rng(0).integers(0, 2, 1000).astype(float)
+    given = rm.learn_worst_case(doubt, outcomes, (0.0, 1.0), steps=schedules.Theorem41())
+    assert given.eta == rm.learn_worst_case(doubt, outcomes, (0.0, 1.0)).eta
 
 
 @pytest.mark.parametrize("make", [

@@ -20,7 +20,7 @@ from minari.data_collector import EpisodeBuffer
 from scipy import stats
 
 import robustmdp as rm
-from robustmdp.learning import sampling
+from robustmdp import _core
 from robustmdp.learning.sources import Experience, source_of
 
 N, M, DISCOUNT = 3, 2, 0.9
@@ -109,7 +109,7 @@ def options(kind: str) -> dict[str, Any]:
 def walked(mdp: rm.MDP, count: int, seed: int = 0) -> rm.Trajectory:
     """What the uniform policy meets in a model, as a log."""
     room = Experience.empty(1, count)
-    source_of(mdp, DOUBT, None, [seed], **PLAIN).walk(0, room, np.zeros(mdp.n_states, np.int32))
+    source_of(mdp, None, [seed], **PLAIN).walk(0, room)
     states, pairs, rewards, following = (column.ravel() for column in room)
     terminated = following == mdp.n_states
     return rm.Trajectory(
@@ -163,7 +163,7 @@ def test_alias_tables_of_long_rows_hold_the_given_probabilities(n: int) -> None:
 def check_alias_tables(p: np.ndarray) -> None:
     n = len(p)
     keep, other = np.empty(n), np.empty(n, np.int32)
-    sampling.alias_tables(np.array([0, n]), p, keep, other)
+    _core.fill_alias(np.array([0, n]), p, keep, other)
     assert keep.min() >= 0
     assert keep.max() <= 1
     held = (keep + np.bincount(other, 1.0 - keep, n)) / n
@@ -179,7 +179,7 @@ def test_successors_come_as_often_as_the_model_says(n: int) -> None:
     probabilities = np.concatenate([p, np.ones(n - 1)])
     world = rm.MDP.from_rows(states, 0 * states, following, probabilities, np.zeros(2 * n - 1), 0.9)
     count = 500_000
-    _, drawn = source_of(world, DOUBT, None, [1], **PLAIN).draws(0, 0, 0, count)
+    _, drawn = source_of(world, None, [1], **PLAIN).draws(0, 0, 0, count)
     seen = np.bincount(drawn, minlength=n)
     often = count * p >= 5  # below that the statistic is not chi-square
     observed, expected = (np.append(x[often], x[~often].sum()) for x in (seen, count * p))
@@ -192,13 +192,13 @@ def test_successors_come_as_often_as_the_model_says(n: int) -> None:
 
 def test_what_is_all_but_impossible_does_not_come() -> None:
     world = rm.MDP.from_rows([0, 0, 1], [0, 0, 0], [0, 1, 1], [1 - 1e-12, 1e-12, 1.0], [0.0, 0.0, 0.0], 0.9)
-    _, drawn = source_of(world, DOUBT, None, [0], **PLAIN).draws(0, 0, 0, 1_000_000)
+    _, drawn = source_of(world, None, [0], **PLAIN).draws(0, 0, 0, 1_000_000)
     assert not drawn.any()
 
 
 def test_consecutive_draws_are_independent() -> None:
     world = rm.MDP.from_rows([0, 0, 1, 1], [0] * 4, [0, 1, 0, 1], [0.5] * 4, [0.0] * 4, 0.9)
-    _, drawn = source_of(world, DOUBT, None, [0], **PLAIN).draws(0, 0, 0, 1_000_000)
+    _, drawn = source_of(world, None, [0], **PLAIN).draws(0, 0, 0, 1_000_000)
     for lag in (1, 2, 3, 4, 8):
         counts = np.bincount(2 * drawn[:-lag] + drawn[lag:], minlength=4)
         assert stats.chisquare(counts).pvalue > 1e-3

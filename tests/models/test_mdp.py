@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -145,6 +146,82 @@ def test_gymnasium_refusals() -> None:
         rm.MDP.from_gymnasium(object(), 0.9)
     with pytest.raises(ValueError, match=r"Gymnasium must know the environment: .*FrozenLakes"):
         rm.MDP.from_gymnasium("FrozenLakes-v1", 0.9)
+    with pytest.raises(ValueError, match=r"Blackjack-v1 has none; MarkovianQLearning learns without them"):
+        rm.MDP.from_gymnasium("Blackjack-v1", 0.9)
+
+
+@pytest.mark.parametrize("parameters", [{"is_slippery": False}, {"map_name": "8x8", "success_rate": 0.5}, {}])
+def test_gymnasium_with_parameters(parameters: dict[str, Any]) -> None:
+    made = rm.MDP.from_gymnasium("FrozenLake-v1", discount=0.99, **parameters)
+    assert made == rm.MDP.from_gymnasium(gymnasium.make("FrozenLake-v1", **parameters), 0.99)
+    assert (made == rm.MDP.from_gymnasium("FrozenLake-v1", 0.99)) == (not parameters)
+
+
+class Demanding(gymnasium.Env[Any, Any]):
+    """An environment that cannot be made without its argument, and takes no other."""
+
+    P: ClassVar[Any] = {0: {0: [(1.0, 0, 0.0, False)]}}
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise AssertionError("size\nmust be positive")
+
+
+class Open(Demanding):
+    """An environment whose signature takes any name."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    for kind in (Demanding, Open):
+        gymnasium.register(f"{kind.__name__}-v0", kind, disable_env_checker=True, order_enforce=False)
+    yield
+    for kind in (Demanding, Open):
+        del gymnasium.registry[f"{kind.__name__}-v0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        (
+            "FrozenLake-v1",
+            {"slippery": False},
+            "^a parameter of FrozenLake-v1 must be one of desc, map_name, is_slippery, success_rate, .*: "
+            "got 'slippery'; did you mean 'is_slippery'\\?$",
+        ),
+        (
+            "FrozenLake-v1",
+            {"map_name": "9x9"},
+            "^Gymnasium must be able to make FrozenLake-v1 with map_name='9x9': KeyError: '9x9'$",
+        ),
+        (
+            "FrozenLake-v1",
+            {"max_episode_steps": 5, "success_rate": "a"},
+            "^Gymnasium must be able to make FrozenLake-v1 with max_episode_steps=5, success_rate='a': TypeError: "
+            "unsupported operand type\\(s\\) for -: 'float' and 'str'$",
+        ),
+        ("Demanding-v0", {}, "make Demanding-v0: TypeError: .* missing 1 required positional argument: 'size'$"),
+        ("Demanding-v0", {"sizes": 1}, "make Demanding-v0 with sizes=1: TypeError: .* keyword argument 'sizes'.*$"),
+        ("Demanding-v0", {"size": 0}, "make Demanding-v0 with size=0: AssertionError: size must be positive$"),
+        ("Open-v0", {"sizes": 1}, "make Open-v0 with sizes=1: TypeError: .* keyword argument 'sizes'.*$"),
+    ],
+)
+@pytest.mark.usefixtures("registered")
+def test_parameters_that_an_environment_refuses(name: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rm.MDP.from_gymnasium(name, 0.9, **parameters)
+    assert rm.MDP.from_gymnasium("Open-v0", 0.9, size=1) == rm.MDP.from_gymnasium("Demanding-v0", 0.9, size=2)
+
+
+def test_an_environment_that_is_made_takes_no_parameters() -> None:
+    message = (
+        r"^keyword arguments must come with the id of an environment: got is_slippery=True for FrozenLake-v1, which"
+    )
+    with pytest.raises(ValueError, match=message):
+        rm.MDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), 0.9, is_slippery=True)
 
 
 def test_different_action_sets() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustmdp import ChiSquare, MarkovianQLearning, Penalized, read_log
 from robustmdp.models.trajectory import Trajectory, Transitions
 
 
@@ -157,6 +161,19 @@ ROW = {"state": [0, 1], "action": [0, 0], "reward": [0.0, 0.0], "next_state": [0
 def test_arrays_that_cannot_be(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Trajectory(**{**ROW, **change})
+
+
+@pytest.mark.parametrize("name", ["state", "next_state", "action"])
+@pytest.mark.parametrize("number", [2**31 - 1, 2**62, 2**63 - 1])
+def test_a_number_too_large_for_a_table_is_named_with_its_row(name: str, number: int, tmp_path: Path) -> None:
+    # Parquet tells the largest number in its statistics, so that nobody has to look at the rows.
+    pq.write_table(pa.table({**ROW, name: [0, number]}), tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet", discount=0.9)
+    message = rf"^{name} must lie in 0\.\.2147483646: got {number} at row 1 of log\.parquet$"
+    with pytest.raises(ValueError, match=message):
+        MarkovianQLearning(Penalized(ChiSquare(), 1.0)).run(log)
+    with pytest.raises(ValueError, match=message):
+        next(log.chunks())
 
 
 def test_arguments_that_cannot_be() -> None:

@@ -30,8 +30,8 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
     """Study PROBLEM and write one page: how robust should the decision be?
 
     PROBLEM is a model (a file or a ready-made world), a log of transitions (.csv, .parquet, minari:ID) or a Gymnasium
-    id. The page has the robustness curve with a slider, a recommended level with its reasons, a stress test, and where
-    robustness changes the decision. It works offline.
+    id, as for `solve`. The page has the robustness curve with a slider, a recommended level with its reasons, a stress
+    test, and where robustness changes the decision. It works offline.
 
     \b
     Examples:

@@ -106,8 +106,8 @@ def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidenc
 def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **options: Any) -> None:
     """Convert the model SOURCE to TARGET.
 
-    SOURCE is a file, a Gymnasium id or a ready-made world; formats go by extension, `robustmdp problems` lists them.
-    Names, discount and endings that a format cannot hold go to TARGET.meta.json.
+    SOURCE is a file, a Gymnasium id (as for `solve`) or a ready-made world; formats go by extension, `robustmdp
+    problems` lists them. Names, discount and endings that a format cannot hold go to TARGET.meta.json.
 
     \b
     Examples:
@@ -154,6 +154,7 @@ def problems(as_json: bool, quiet: bool) -> None:
         "garnet:SxAxK": "random: states x actions x successors, as in garnet:1000x5x10",
         "grid:N": "a slowly mixing N x N room, as in grid:50",
         "gym:ID": "a Gymnasium world that publishes its transitions, as in gym:FrozenLake-v1",
+        "gym:ID?NAME=VALUE": "with parameters, as in 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8'",
     }
     if as_json:
         show.print_json(

@@ -12,7 +12,7 @@ import click
 from robustmdp import __version__
 from robustmdp.cli import options as given
 
-_CORE = ("numpy", "scipy", "numba", "click", "rich", "msgspec", "safetensors")
+_CORE = ("numpy", "scipy", "click", "rich", "msgspec", "safetensors")
 _OPTIONAL = {
     "gymnasium": "worlds by gym:ID",
     "pyarrow": "Parquet files and compressed models",
@@ -22,6 +22,7 @@ _OPTIONAL = {
     "joblib": "experiments in processes",
     "ray": "experiments on a cluster",
     "pandas": "to_frame()",
+    "numba": "own functions at compiled speed",
 }
 _EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "joblib": "processes"}
 
@@ -52,21 +53,9 @@ def doctor(as_json: bool, quiet: bool) -> None:
 
 
 def _machine() -> dict[str, Any]:
-    from numba.core import config
-
-    from robustmdp.learning import _jit
     from robustmdp.operators.threads import thread_count
 
-    folder = _jit.cache_folder()
-    files = list(folder.rglob("*.nb?")) if folder.is_dir() else []
-    size = sum(file.stat().st_size for file in files)
-    return {
-        "cores": os.cpu_count(),
-        "threads": thread_count(None),
-        "learners' compiler": "off (NUMBA_DISABLE_JIT)" if config.DISABLE_JIT else "on",
-        "learners' cache": str(folder),
-        "learners' kernels": f"{len(files)} files, {size / 1e6:.1f} MB",
-    }
+    return {"cores": os.cpu_count(), "threads": thread_count(None)}
 
 
 def _build() -> dict[str, Any]:

@@ -12,6 +12,12 @@ _OPTIONS = (
     (r"\{'(\w+)': '([^']*)'\}", r"\1=\2"),
     (r"\{'(\w+)': None\}", r"\1="),
     (r"as in read\(.*, discount=([\d.]+)\)", r"as in --discount \1"),
+    (r"but Trajectory only goes its way", "but a log only goes its way"),
+    # A published table is used without being asked for, so that it is no way out here.
+    (r"use MarkovianQLearning, or MDP\.from_gymnasium .*$", "use --algorithm markovian"),
+    (r"MarkovianQLearning learns without them", "`robustmdp learn --algorithm markovian` learns without them"),
+    (r"must know the rewards: give reward_range=.*$", "must know the rewards: leave --paper out"),
+    (r"^multilevel Q-learning is for (.*): got .*$", r"--algorithm mlmc is for \1: give --divergence kl and --radius"),
 )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
+from robustmdp.cli.environments import PREFIX, parse_environment, parse_value
 from robustmdp.cli.words import refuse_log
 
 if TYPE_CHECKING:
@@ -56,32 +56,26 @@ def _add_files(source: Source, files: tuple[str, ...]) -> None:
 
 
 def _add_variants(source: Source, word: str, vary: tuple[str, ...]) -> None:
-    """The same environment with other parameters, each combination of them."""
+    """The same environment with other parameters, each combination of them; those in `word` stay as they are."""
+    from robustmdp.models.gymnasium import parameter_names
     from robustmdp.tuning.worlds import environments
 
-    _checks.must(word.startswith("gym:"), f"--vary must come with a gym: world: got {word!r}")
+    _checks.must(word.startswith(PREFIX), f"--vary must come with a gym: world: got {word!r}")
     parameters = [_parameter(each) for each in vary]
-    name, known = word.removeprefix("gym:"), _parameters_of(word)
+    text, name, fixed = parse_environment(word)
+    known = parameter_names(name, fixed)
     for parameter, _, _ in parameters:
         if known and parameter not in known:
             _checks.nearest("the NAME of --vary", parameter, known)
     values: dict[str, Any] = {parameter: value for parameter, value, _ in parameters}
     _checks.must(len(values) == len(vary), f"--vary must name each parameter once: got {', '.join(vary)}")
-    source.held_out = environments(name, source.mdp.discount, **values)
-    written = ", ".join(f"{parameter}={text}" for parameter, _, text in parameters)
+    same: dict[str, Any] = {"fixed": fixed, "name": f"{text} with another {' and '.join(values)}"} if fixed else {}
+    source.held_out = environments(name, source.mdp.discount, **same, **values)
+    written = ", ".join(f"{parameter}={code}" for parameter, _, code in parameters)
+    written += "".join(f", {key}={value!r}" for key, value in same.items())
     source.code += ["import numpy as np"] if "np." in written else []
     arguments = f"    {name!r}, {source.mdp.discount!r}, {written}"
     source.code += ["held_out = rm.worlds.environments(", arguments, ")"]
-
-
-def _parameters_of(word: str) -> list[str]:
-    """What the environment can be made with; nothing where it takes anything."""
-    from robustmdp.models import gymnasium
-
-    env = gymnasium.made(word.removeprefix("gym:")).unwrapped
-    found = inspect.signature(type(env).__init__).parameters
-    anything = any(each.kind is each.VAR_KEYWORD for each in found.values())
-    return [] if anything else [name for name in found if name not in ("self", "render_mode")]
 
 
 def _parameter(word: str) -> tuple[str, Any, str]:
@@ -92,7 +86,7 @@ def _parameter(word: str) -> tuple[str, Any, str]:
     _checks.must(bool(name and values), f"--vary must be NAME=A,B,... or NAME=A..B:COUNT: got {word!r}")
     low, dots, rest = values.partition("..")
     if not dots:
-        listed = [_value(part) for part in values.split(",")]
+        listed = [parse_value(part) for part in values.split(",")]
         return name, listed, repr(listed)
     high, _, count = rest.partition(":")
     try:
@@ -101,12 +95,3 @@ def _parameter(word: str) -> tuple[str, Any, str]:
         _checks.fail(f"--vary must be NAME=A,B,... or NAME=A..B:COUNT: got {word!r}")
     _checks.must(1 < steps <= 10_000, f"COUNT of --vary must lie in 2..10000: got {steps}")
     return name, np.linspace(first, last, steps), f"np.linspace({first!r}, {last!r}, {steps})"
-
-
-def _value(word: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(word.lower(), word)

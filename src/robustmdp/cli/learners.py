@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
+from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.options import ALGORITHMS
 from robustmdp.cli.progress import Bar
-from robustmdp.cli.words import check_log, parse_ambiguity, parse_columns, parse_problem
+from robustmdp.cli.words import USUAL_DISCOUNT, check_log, parse_ambiguity, parse_columns, parse_problem
 
 if TYPE_CHECKING:
     from robustmdp.result import Solution
@@ -55,14 +56,16 @@ def learned(problem: str | None, written: set[str], meter: Meter, **options: Any
 def _resume(problem: str | None, written: set[str], meter: Meter, **options: Any) -> Learned:
     from robustmdp.learning import checkpoints, resume
 
-    fixed = written & {"steps", "samples", "seed", "discount"}
+    fixed = written & {"samples", "seed", "discount"}
     if fixed:
         _checks.fail(f"a resumed run has its own --{sorted(fixed)[0]}: leave the option out")
     path = options["resume"]
     saved = checkpoints.read(Path(path))
     learner = _learner(**options) if written & _SETTINGS else checkpoints.learner_of(saved)
     world = _world(problem, **options) if problem or options["log"] else None
-    solution = resume(path, world, learner=learner, checkpoint=options["checkpoint"], progress=meter)
+    solution = resume(
+        path, world, steps=options["steps"], learner=learner, checkpoint=options["checkpoint"], progress=meter
+    )
     exact = _exact(solution.adversary.mdp, learner)
     return Learned(f"resumed from {path}", learner, solution, _error(solution, exact))
 
@@ -89,18 +92,17 @@ def _learner(**options: Any) -> Any:
 
 def _world(problem: str | None, **options: Any) -> Any:
     """A log, a model, or an environment that publishes none."""
-    from robustmdp import read_log
+    from robustmdp import MDP, read_log
 
     if problem is None:
         if not options["column"]:
             check_log(options["log"])
         return read_log(options["log"], columns=parse_columns(options["column"]))
-    if problem.startswith("gym:"):
-        from robustmdp.models import gymnasium
-
-        env = gymnasium.made(problem.removeprefix("gym:"))
+    if problem.startswith(PREFIX):
+        env, discount = parse_environment(problem).make(), options["discount"]
         if getattr(env.unwrapped, "P", None) is None:
             return env
+        return MDP.from_gymnasium(env, USUAL_DISCOUNT if discount is None else discount)
     return parse_problem(problem, options["discount"])
 
 

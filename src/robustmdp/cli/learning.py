@@ -39,7 +39,7 @@ def learn(
     """Learn PROBLEM robustly without its model, from samples, a trajectory or a log.
 
     PROBLEM is named as for `solve`; where its model is known, the error against the exact solution is shown. A run
-    saved with --checkpoint goes on with --resume, to the same bits. Exit code 3: diverged.
+    saved with --checkpoint goes on with --resume, to the same bits; --steps extends it. Exit code 3: diverged.
 
     \b
     Examples:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.held_out import add_held_out
 from robustmdp.cli.words import USUAL_DISCOUNT, is_file, is_log, parse_columns, parse_initial, parse_problem
 
@@ -70,7 +71,7 @@ def parse_source(
         source = _log(word, known, column)
     else:
         _checks.must(not column, f"--column must come with a log: got {word!r}")
-        source = _environment(word, known) if word.startswith("gym:") else _model(word, discount)
+        source = _environment(word, known) if word.startswith(PREFIX) else _model(word, discount)
     if initial is not None:
         source.initial = parse_initial(source.mdp, initial)
     add_held_out(source, word, held_out, vary)
@@ -80,15 +81,12 @@ def parse_source(
 def _environment(word: str, discount: float) -> Source:
     from robustmdp import MDP
     from robustmdp.analysis import layout
-    from robustmdp.models import gymnasium
 
-    name = word.removeprefix("gym:")
-    _checks.must(bool(name), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
-    env = gymnasium.made(name)
+    environment = parse_environment(word)
+    env, name, keywords = environment.make(), environment.identifier, environment.keywords
     mdp = MDP.from_gymnasium(env, discount)
-    source = Source(
-        name, mdp, [f"mdp = rm.MDP.from_gymnasium({name!r}, {discount!r})"], layout=layout.of_environment(env)
-    )
+    code = [f"mdp = rm.MDP.from_gymnasium({name!r}, {discount!r}{keywords})"]
+    source = Source(environment.text, mdp, code, layout=layout.of_environment(env))
     start = getattr(env.unwrapped, "initial_state_distrib", None)
     if start is not None:
         chosen = [state for state, chance in enumerate(start) if chance > 0]
@@ -96,7 +94,7 @@ def _environment(word: str, discount: float) -> Source:
         if len(chosen) > 1:
             source.code += [
                 "import gymnasium",
-                f"initial = gymnasium.make({name!r}).unwrapped.initial_state_distrib",
+                f"initial = gymnasium.make({name!r}{keywords}).unwrapped.initial_state_distrib",
             ]
     return source
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
+from robustmdp.cli.environments import parse_environment
 from robustmdp.cli.options import PROBLEMS
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ def parse_problem(word: str, discount: float | None) -> MDP:
 
     name, _, detail = word.partition(":")
     if name == "gym":
-        _checks.must(bool(detail), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
-        return MDP.from_gymnasium(detail, USUAL_DISCOUNT if discount is None else discount)
+        environment = parse_environment(word)
+        gamma = USUAL_DISCOUNT if discount is None else discount
+        return MDP.from_gymnasium(environment.identifier, gamma, **environment.parameters)
     if is_file(word):
         refuse_log(word)
         return io.read(word, discount)

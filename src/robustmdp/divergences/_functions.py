@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -153,6 +154,18 @@ class Conjugate:
         return _core.OwnConjugate(
             conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near, self.bend
         )
+
+    @cached_property
+    def callable_core(self) -> Any:
+        """The same for code that calls them number by number; through Python where they are no machine code."""
+        if self.compiled is not None:
+            return self.compiled.core
+        from robustmdp import _core
+
+        kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+        self._callbacks = kind(self.conjugate), kind(self.derivative)  # kept as long as their addresses
+        addresses = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
+        return _core.OwnConjugate(*addresses, self.slope_at_one, self.slope_at_infinity, self.near, self.bend)
 
     @property
     def takes_arrays(self) -> bool:

@@ -58,7 +58,7 @@ def _run(records: Mapping[str, Table]) -> Listing:
         ("seeds per setting", ", ".join(map(str, seeds))),
         ("started", starts[0]),
         ("time for the records", f"{seconds:,.0f} s, {work:,.0f} s of one core"),
-        ("Python, NumPy, Numba", ", ".join(str(first.get(key, "?")) for key in ("python", "numpy", "numba"))),
+        ("Python, NumPy", ", ".join(str(first.get(key, "?")) for key in ("python", "numpy"))),
         ("machine", str(first.get("machine", "?"))),
     ]
     return Listing(tuple((label, value) for label, value in pairs if value))

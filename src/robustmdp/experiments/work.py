@@ -78,7 +78,6 @@ def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, en
         task_seconds=round(sum(float(table["seconds"][0]) for table in tables), 2),
         python=platform.python_version(),
         numpy=version("numpy"),
-        numba=version("numba"),
         machine=f"{platform.system()} {platform.machine()}",
     )
 
@@ -147,7 +146,8 @@ def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -
 
 def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable[[int], bool]) -> Table:
     trace = solution.trace
-    diverged = solution.status.code == "diverged"
+    # A run that only ends far off has its errors to show.
+    diverged = solution.status.code == "diverged" and not np.isfinite(solution.q).all()
     kept = [] if diverged else [index for index, step in enumerate(trace["steps"]) if keep(int(step))]
     ends = (solution.steps, solution.samples, np.inf)  # of a run that left the numbers
 
@@ -160,7 +160,7 @@ def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable
         step=column("steps", 0, ends[0], np.int64),
         samples=column("samples", 0, ends[1], np.int64),
         error=column("error", first, ends[2], np.float64),
-        status=solution.status.code,
+        status="diverged" if diverged else "step_limit",
     )
 
 

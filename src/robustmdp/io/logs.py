@@ -27,6 +27,7 @@ _SYNONYMS = {
 _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _KINDS = {name: WHOLE if name in INDICES else NUMBER for name in COLUMNS} | {"terminated": TEXT}
 _MEGABYTE = 1 << 20
+_KEPT = 20_000_000  # transitions of a Minari dataset that a replay keeps, 420 MB: its episodes are read one by one
 
 
 def read_log(
@@ -46,6 +47,7 @@ def read_log(
     ----------
     path : a .csv or .parquet file, "minari:ID" for a local Minari dataset, or a `minari.MinariDataset`
         A Minari dataset needs discrete observations and actions; they are counted from the start of their spaces.
+        A replay of up to 20 million transitions reads it once and keeps them, at 21 bytes each.
     n_states, n_actions : the largest index + 1 by default
         Parquet files tell it in their statistics; any other file is read once more, for its indices alone.
     columns : what the file calls them, as in {"state": "s_t"}
@@ -125,6 +127,7 @@ class _Csv:
     file: CsvFile
     columns: dict[str, str]
     window = WINDOW
+    kept_length = 0
     # Counting the lines would mean to read them all; that a scan for n_states has done so must not change the answer.
     length = None
 
@@ -166,6 +169,7 @@ class _Parquet:
     path: Path
     columns: dict[str, str]
     window = WINDOW
+    kept_length = 0
 
     @staticmethod
     def open(path: Path, columns: Mapping[str, str | None]) -> _Parquet:
@@ -235,6 +239,7 @@ class _Minari:
 
     dataset: Any
     window = WINDOW
+    kept_length = _KEPT
 
     def __post_init__(self) -> None:
         for kind in ("observation", "action"):

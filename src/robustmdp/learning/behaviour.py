@@ -1,94 +1,107 @@
-"""Who chooses the actions while learning: fixed probabilities, or epsilon-greedy on the current Q."""
+"""Who chooses the actions while learning: fixed probabilities, epsilon-greedy on the current Q, or a function."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.learning import sampling
+from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[Any]
-Chooser = Callable[[int, float, IntArray], int]
+OwnBehaviour = Callable[[int, int, FloatArray, IntArray], npt.ArrayLike]
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy:
     """The greedy action of the learner's current Q with probability 1 - epsilon, otherwise any action.
 
-    The paper's analysis asks for a fixed behaviour policy; one that follows Q is its other open question.
+    Ties, also between actions that nobody has tried, are broken at random. `epsilon` is a number or a schedule of the
+    steps taken so far. The paper's analysis asks for a fixed behaviour policy; one that follows Q is its other open
+    question.
 
-    >>> EpsilonGreedy(0.1).epsilon
+    >>> from robustmdp.learning.schedules import Polynomial
+    >>> EpsilonGreedy(Polynomial(1.0, 0.5)).at(99)
     0.1
     """
 
-    epsilon: float
+    epsilon: float | Schedule
 
     def __post_init__(self) -> None:
+        if isinstance(self.epsilon, Schedule) and not isinstance(self.epsilon, type):
+            check_schedule("epsilon", self.epsilon)
+            return
         epsilon = _checks.finite_number("epsilon", self.epsilon)
         _checks.must(0.0 < epsilon <= 1.0, f"epsilon must lie in (0, 1]: got {epsilon:g}")
+
+    @property
+    def numbers(self) -> Numbers:
+        """Epsilon as a schedule, at most 1."""
+        if not isinstance(self.epsilon, Schedule):
+            return Numbers(float(self.epsilon), 1.0, 0.0, 0.0, 1.0)
+        numbers = self.epsilon.resolve(Setting(0.0, 1.0, (0.0, 1.0)))
+        return numbers._replace(cap=min(numbers.cap, 1.0), per_weight=0.0)
+
+    def at(self, step: int) -> float:
+        """Epsilon after `step` steps."""
+        return float(self.numbers.at(step))
 
 
 @dataclass(frozen=True, eq=False)
 class Chances:
-    """A behaviour policy for a world: `probabilities` of each pair, (n_pairs,), None for uniform; or an epsilon."""
+    """A behaviour policy for a world: one of these, or none for uniform."""
 
-    probabilities: FloatArray | None
-    epsilon: float = -1.0
+    state_ptr: IntArray
+    probabilities: FloatArray | None = None  # of each pair
+    epsilon: Numbers | None = None
+    function: OwnBehaviour | None = None
 
     @property
     def follows_q(self) -> bool:
         """Must Q be known before each action?"""
-        return self.epsilon >= 0.0
+        return self.epsilon is not None or self.function is not None
 
-    def tables(self, state_ptr: IntArray) -> tuple[Any, ...]:
-        """For compiled code: rows of pairs, alias tables, epsilon."""
-        n = int(state_ptr[-1]) if self.probabilities is not None else 0
-        keep, other = np.empty(n), np.empty(n, np.int32)
-        if self.probabilities is not None:
-            sampling.alias_tables(state_ptr, self.probabilities, keep, other)
-        return state_ptr, keep, other, self.epsilon
-
-    def chooser(self, state_ptr: IntArray) -> Chooser:
-        """For Python worlds: (state, u, greedy pairs) -> pair, from one uniform number."""
-        first: list[int] = state_ptr.tolist()
-        if self.follows_q:
-            epsilon = self.epsilon
-
-            def explore(state: int, u: float, greedy: IntArray) -> int:
-                if u >= epsilon:
-                    return int(greedy[state])
-                return first[state] + int(u / epsilon * (first[state + 1] - first[state]))
-
-            return explore
+    def edges(self) -> FloatArray:
+        """Running sums of the probabilities within each state, (n_pairs,)."""
+        sizes = np.diff(self.state_ptr)
         if self.probabilities is None:
-            return lambda state, u, greedy: first[state] + int(u * (first[state + 1] - first[state]))
-        edges = [list(accumulate(self.probabilities[a:b])) for a, b in pairwise(first)]
+            places = np.arange(int(self.state_ptr[-1])) - np.repeat(self.state_ptr[:-1], sizes)
+            edges: FloatArray = (places + 1.0) / np.repeat(sizes, sizes)
+            return edges
+        rows = [np.cumsum(self.probabilities[a:b]) for a, b in pairwise(self.state_ptr.tolist())]
+        return np.concatenate([row / row[-1] for row in rows])
 
-        def draw(state: int, u: float, greedy: IntArray) -> int:
-            row = edges[state]
-            return first[state] + min(bisect_right(row, u * row[-1]), len(row) - 1)
+    def drawer(self) -> Callable[[int, float], int]:
+        """For worlds in Python and fixed probabilities: (state, u) -> pair, from one uniform number."""
+        from bisect import bisect_right
 
-        return draw
+        first: list[int] = self.state_ptr.tolist()
+        if self.probabilities is None:
+            return lambda state, u: first[state] + int(u * (first[state + 1] - first[state]))
+        edges = self.edges().tolist()
+        return lambda state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
 
 
 def chances(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_actions: int) -> Chances:
-    """Check a behaviour policy: None for uniform, (A,) or (S, A) probabilities, or EpsilonGreedy."""
+    """Check a behaviour policy: None for uniform, (A,) or (S, A) probabilities, EpsilonGreedy, or a function."""
     if behaviour is None:
-        return Chances(None)
+        return Chances(state_ptr)
     if isinstance(behaviour, EpsilonGreedy):
-        return Chances(None, behaviour.epsilon)
+        return Chances(state_ptr, epsilon=behaviour.numbers)
+    if callable(behaviour):
+        return Chances(state_ptr, function=behaviour)
     try:
         given = np.asarray(behaviour, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"behaviour must be None, probabilities or EpsilonGreedy(...): got {behaviour!r}") from None
+        raise TypeError(
+            f"behaviour must be None, probabilities, EpsilonGreedy(...) or a function: got {behaviour!r}"
+        ) from None
     n_states = len(state_ptr) - 1
     _checks.must(
         given.shape in ((n_actions,), (n_states, n_actions)),
@@ -111,4 +124,4 @@ def chances(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_act
         _checks.fail(
             f"behaviour must choose available actions: {1.0 - mass[lost[0]]:g} of state {lost[0]}'s mass is on others"
         )
-    return Chances(chosen / mass[states])
+    return Chances(state_ptr, chosen / mass[states])

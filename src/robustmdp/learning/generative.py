@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning import running
-from robustmdp.learning._codes import check_learnable
-from robustmdp.learning.pupils import Default, PrintedSweeper, Pupil, setting_of
+from robustmdp.learning.levels import check_learnable, setting_of
+from robustmdp.learning.pupils import Default, PrintedSweeper, Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -22,13 +22,20 @@ from robustmdp.learning.schedules import (
 from robustmdp.learning.sources import Shape, Source
 
 
+def rewards_are_inside(learner: Any, source: Source) -> bool:
+    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
+    printed = getattr(learner, "printed", False) or getattr(learner, "inner_steps", 0) > 0
+    as_printed = printed and source.world is None
+    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
+
+
 @dataclass(frozen=True)
 class GenerativeQLearning(Runnable):
     """Q(s,a) <- (1-beta) Q(s,a) + beta (r + discount J(eta(s,a), V; s')), round after round over all pairs.
 
     The default is our best: each round takes one sample per pair, which moves Q and eta together; steps shrink with
     visits; the result is the average of Q (Polyak and Ruppert) after a burn-in. The greedy action and nature's tilt
-    are chosen at the averages, values flow through the current Q: see `learning.updates.follow`. Memory is 36 bytes a
+    are chosen at the averages, values flow through the current Q: see `core/learning/follow.hpp`. Memory is 36 bytes a
     pair. `paper` gives Algorithm 1 as printed.
 
     With a radius instead of a weight, the weight is learned along with eta by ascent on the paper's (2). Its gradient
@@ -48,7 +55,8 @@ class GenerativeQLearning(Runnable):
         With inner steps: keep eta between rounds; otherwise it starts at 0 in each.
     noisy_rewards : bool
         Are rewards noise around R(s,a), which nature cannot touch (the paper's r_t)? By default a reward belongs to
-        its outcome, as r(s,a,s') does in `solve`. Where r depends on (s, a) alone it makes no difference.
+        its outcome, as r(s,a,s') does in `solve`: nature can then make a low reward more likely. `paper` learns from
+        any world but an MDP with noisy rewards, as printed.
     initial : float, optional
         Q of what was not yet visited; by default 0, or the nearest possible value.
 
@@ -108,7 +116,7 @@ class GenerativeQLearning(Runnable):
     def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
         """Fresh tables."""
         shape = source.shape
-        inside = shape.rewards_on_successors and not self.noisy_rewards
+        inside = rewards_are_inside(self, source)
         schedules = self.q_steps, self.eta_steps
         if self.inner_steps:
             setting = setting_of(self.ambiguity, shape)
@@ -123,7 +131,7 @@ class GenerativeQLearning(Runnable):
             replications,
             schedules,
             touring=True,
-            start=self.burn_in * steps * shape.n_pairs,
+            burn_in=self.burn_in * steps * shape.n_pairs,
             by_visits=True,
             inside=inside,
             initial=self.initial,

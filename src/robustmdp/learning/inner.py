@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.divergences import ChiSquare
-from robustmdp.learning._codes import check_learnable, code_of, specialise
-from robustmdp.learning._jit import kernel
-from robustmdp.learning._kernels import TOTAL_VARIATION, slope
+from robustmdp.divergences import ChiSquare, TotalVariation
+from robustmdp.learning.levels import check_learnable, price_of
 from robustmdp.learning.schedules import Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
-from robustmdp.learning.updates import clip, outcome, step_size
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -61,7 +58,7 @@ def learn_worst_case(
     """
     check_learnable(ambiguity)
     divergence = ambiguity.divergence
-    if not ambiguity.has_weight or code_of(divergence).kind == TOTAL_VARIATION:
+    if not ambiguity.has_weight or divergence == TotalVariation():
         _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
     weight = ambiguity.level
     _checks.must(
@@ -73,14 +70,13 @@ def learn_worst_case(
     chi_square = divergence == ChiSquare()
     schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
     check_schedule("steps", schedule)
-    kind, k, scale = code_of(divergence)
-    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), scale))
-    level = float(weight) * scale
+    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.scale, penalty=divergence))
+    price, alphas = price_of(divergence), _core.Steps(*numbers)
     shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
     wide = 2.0 * float(weight)
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
-    ascend = specialise(divergence, ascend_stream)
-    state = np.array([min(max(eta - shift, interval[0]), interval[1]), math.inf])
+    first_eta = min(max(eta - shift, interval[0]), interval[1])
+    ascent = _core.StreamAscent(first_eta, math.inf, *interval, float(weight) * divergence.scale)
     values, taken = [], 0
     for piece in _pieces(outcomes):
         wrong = np.flatnonzero(~((piece >= low) & (piece <= high)))
@@ -89,11 +85,11 @@ def learn_worst_case(
                 f"outcomes must lie in value_range [{low:g}, {high:g}]: got {piece[wrong[0]]:g} at {taken + wrong[0]}"
             )
         found = np.empty(len(piece))
-        ascend((kind, k, divergence.edge, level), interval, numbers, taken, piece, state, found)
+        price.ascend(ascent, alphas, taken, np.ascontiguousarray(piece), found)
         values.append(found)
         taken += len(piece)
     _checks.must(taken > 0, "outcomes must hold at least one number: got none")
-    return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(state[0] + shift), taken)
+    return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(ascent.eta + shift), taken)
 
 
 def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
@@ -109,21 +105,3 @@ def _gathered(numbers: Any, size: int) -> Iterable[FloatArray]:
         if not len(piece):
             return
         yield piece
-
-
-@kernel
-def ascend_stream(spec, interval, numbers, first, outcomes, state, values):
-    """Ascent over a piece of the stream; `state` is (eta, lowest outcome so far), `values` are J before each step."""
-    kind, k, edge, weight = spec
-    eta, lowest = state
-    for t in range(len(outcomes)):
-        x = outcomes[t]
-        lowest = min(lowest, x)
-        if edge < math.inf:
-            eta = min(eta, lowest + weight * slope(kind, k, edge, float(first + t) + 2.0))
-        values[t], ratio, _ = outcome(kind, k, edge, weight, 1.0 / weight, eta, x)
-        size = step_size(numbers, float(first + t))
-        if numbers[5] > 0.0:
-            size *= weight * numbers[5]
-        eta = clip(eta + size * (1.0 - ratio), interval[0], interval[1])
-    state[0], state[1] = eta, lowest

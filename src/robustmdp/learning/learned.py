@@ -16,7 +16,7 @@ from robustmdp.learning.sources import ModelSource, Shape
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
-from robustmdp.result import Adversary, Solution, Status
+from robustmdp.result import Adversary, Solution, Status, error_bound
 
 if TYPE_CHECKING:
     from robustmdp.learning.running import Run
@@ -31,23 +31,23 @@ def solution_of(run: Run, index: int) -> Solution:
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = pupil.q()[span], pupil.tables["visits"][span]
     v, policy = _best(q, shape)
-    low = pupil.extent[index, 0] / (1.0 - shape.discount)
-    v[v == -math.inf] = min(low, 0.0) if shape.can_end else low  # nothing was ever tried there
-    broken = int(pupil.diverged[index])
-    value, lower, upper = v, np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
+    possible = shape.values_of(*pupil.extent[index])
+    tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
+    broken, lost = int(pupil.diverged[index]), _is_lost(v[tried], possible)
+    v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
+    lower, upper = np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
     adversary: Adversary = _Unknown(shape)
     if isinstance(run.source, ModelSource):
         adversary = bellman = RobustBellman(run.source.mdp, run.learner.ambiguity)
         if broken < 0:
             lower, upper = certified(bellman, v, policy)
-            value = 0.5 * (lower + upper)
     return Solution(
-        value=value,
+        value=v,
         q=shape.table(q, -math.inf),
         policy=policy,
         lower=lower,
         upper=upper,
-        status=_status(run, broken, float(np.max(upper - lower)) / 2.0),
+        status=_status(run, broken, lost, error_bound(v, lower, upper)),
         steps=run.done if broken < 0 else broken,
         trace=_trace(run, index, broken),
         base=v,
@@ -56,6 +56,13 @@ def solution_of(run: Run, index: int) -> Solution:
         visits=shape.table(visits, 0),
         dual=_LearnedDual(run.learner.ambiguity, shape, pupil, span),
     )
+
+
+def _is_lost(v: FloatArray, possible: tuple[float, float]) -> bool:
+    """Are values off the range of possible returns by more than its width? The printed algorithms pass it a little."""
+    low, high = possible
+    width = max(high - low, abs(low), abs(high))
+    return bool(np.any((v < low - width) | (v > high + width)))
 
 
 def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
@@ -76,14 +83,16 @@ def certified(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[
     return lower, bounds(bellman.bracket(v, None), v, mdp)[1]
 
 
-def _status(run: Run, broken: int, bound: float) -> Status:
+def _status(run: Run, broken: int, lost: bool, bound: float) -> Status:
     notes = "".join(f" {note}" for note in run.notes)
+    remedy = "use the default learner, or a larger weight"
     if broken >= 0:
-        remedy = "use the default learner, or a larger weight"
         return Status("diverged", f"Q was no longer finite at step {broken}; {remedy}.{notes}")
     sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
     if run.code == "interrupted":
         return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")
+    if lost:
+        return Status("diverged", f"After {run.done} steps Q is far off any possible return; {remedy}.{notes}")
     return Status("step_limit", f"All {run.done} steps were taken and {sure}; more steps bring the error down.{notes}")
 
 

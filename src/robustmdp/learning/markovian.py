@@ -10,8 +10,10 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning import running
-from robustmdp.learning._codes import check_learnable
-from robustmdp.learning.pupils import Default, PrintedFollower, Pupil, setting_of
+from robustmdp.learning.behaviour import EpsilonGreedy
+from robustmdp.learning.generative import rewards_are_inside
+from robustmdp.learning.levels import check_learnable
+from robustmdp.learning.pupils import Default, PrintedFollower, Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -35,7 +37,8 @@ class MarkovianQLearning(Runnable):
     Parameters
     ----------
     ambiguity : Nominal, Penalized or Constrained
-    behaviour : None for uniform, (A,) or (S, A) probabilities, or EpsilonGreedy; a log has its own
+    behaviour : None for uniform, (A,) or (S, A) probabilities, EpsilonGreedy, or a function; a log has its own
+        A function of (state, step, Q of the state's actions, their visits) returns the actions' probabilities.
     q_steps, eta_steps : schedules of beta and alpha
     burn_in : float in [0, 1)
         The part of the run that is left out of the average.
@@ -44,7 +47,8 @@ class MarkovianQLearning(Runnable):
     printed, literal : bool
         Algorithm 2 as printed, without burn-in, average or `initial`; `literal` without the projection of V.
     d_min, d_max : float, optional
-        The smallest and largest stationary probability of a pair, for the steps of Theorem 5.1; computed for an MDP.
+        The smallest and largest stationary probability of a pair that is visited, for the steps of Theorem 5.1;
+        computed for an MDP, otherwise estimated from the visits.
     noisy_rewards, initial : as for GenerativeQLearning
 
     >>> from robustmdp import ChiSquare, Penalized, problems, solve
@@ -105,7 +109,9 @@ class MarkovianQLearning(Runnable):
         'diverged'
         """
         beta = Theorem51(cap=math.inf if literal else 1.0)
-        return cls(ambiguity, behaviour, beta, Theorem51Dual(), 0.0, "steps", True, literal, d_min=d_min, d_max=d_max)
+        return cls(
+            ambiguity, behaviour, beta, Theorem51Dual(), 0.0, "steps", True, literal, d_min, d_max, noisy_rewards
+        )
 
     def samples_per_step(self, shape: Shape) -> int:
         """One transition."""
@@ -115,33 +121,40 @@ class MarkovianQLearning(Runnable):
     def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
         """Fresh tables."""
         shape, by_visits = source.shape, self.count == "visits"
-        inside = shape.rewards_on_successors and not self.noisy_rewards
+        inside, schedules = rewards_are_inside(self, source), (self.q_steps, self.eta_steps)
         if self.printed:
-            d_min, d_max = self._occupancies(source)
-            setting = setting_of(self.ambiguity, shape, d_min, d_max)
-            numbers = self.q_steps.resolve(setting), self.eta_steps.resolve(setting)
+            found = self._occupancies(source)
             return PrintedFollower(
-                self.ambiguity, shape, replications, numbers, by_visits=by_visits, inside=inside, literal=self.literal
-            )
+                self.ambiguity, shape, replications, schedules, found, by_visits=by_visits, inside=inside,
+                literal=self.literal,
+            )  # fmt: skip
         return Default(
             self.ambiguity,
             shape,
             replications,
-            (self.q_steps, self.eta_steps),
+            schedules,
             touring=False,
-            start=self.burn_in * steps,
+            burn_in=self.burn_in * steps,
             by_visits=by_visits,
             inside=inside,
             initial=self.initial,
         )
 
-    def _occupancies(self, source: Source) -> tuple[float | None, float | None]:
-        """As given, or from the stationary distribution of a known world."""
+    @property
+    def one_by_one(self) -> bool:
+        """Are the steps estimated, for each replication its own?"""
+        follows_q = isinstance(self.behaviour, EpsilonGreedy) or callable(self.behaviour)
+        return self.printed and follows_q and (self.d_min is None or self.d_max is None)
+
+    def _occupancies(self, source: Source) -> tuple[float, float] | None:
+        """As given, or from the stationary distribution of a known world; None where only visits will tell."""
         if self.d_min is not None and self.d_max is not None:
             return self.d_min, self.d_max
         if not isinstance(source, ModelSource) or source.follows_q:
-            return self.d_min, self.d_max
-        from robustmdp.theory import occupancy
+            return None
+        from robustmdp.theory import stationary_distribution
 
-        d_min, d_max = occupancy(source.mdp, self.behaviour)
-        return d_min if self.d_min is None else self.d_min, d_max if self.d_max is None else self.d_max
+        shares = stationary_distribution(source.mdp, self.behaviour, start=source.start)
+        visited = shares[shares > 0.0]
+        least, most = float(visited.min()), float(visited.max())
+        return least if self.d_min is None else self.d_min, most if self.d_max is None else self.d_max

@@ -9,16 +9,15 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import KL
-from robustmdp.learning._codes import check_learnable
-from robustmdp.learning._jit import kernel
-from robustmdp.learning._kl_ball import worst_mean
-from robustmdp.learning.pupils import Pupil, Tabled, Tables, level_of, setting_of
+from robustmdp.learning.levels import check_learnable, level_of, setting_of
+from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, check_schedule
 from robustmdp.learning.sources import Shape, Source
+from robustmdp.learning.tables import Tabled, Tables
 
 FloatArray = npt.NDArray[np.float64]
 _LARGEST_LEVEL = 20  # 2^21 samples; rarer than once in 10^8 draws
@@ -107,7 +106,7 @@ class _Multilevel(Tabled):
             x = shape.discount * v[following] + (rewards if self._inside else 0.0)
             chance = self._ratio * (1.0 - self._ratio) ** level
             radius = self._radius[pair if len(self._radius) > 1 else 0]
-            target = x[0] + multilevel_difference(x, radius) / chance + (0.0 if self._inside else rewards[0])
+            target = x[0] + _core.multilevel_difference(x, radius) / chance + (0.0 if self._inside else rewards[0])
             q[pair] += beta * (target - q[pair])
 
     def q(self) -> FloatArray:
@@ -121,12 +120,3 @@ class _Multilevel(Tabled):
     def eta(self, span: slice) -> FloatArray:
         """None is learned."""
         return np.full(span.stop - span.start, math.nan)
-
-
-@kernel
-def multilevel_difference(x, radius):
-    """The worst case of all samples minus the mean of those of the even and the odd ones."""
-    scratch = np.empty(len(x))
-    even = worst_mean(x[0::2].copy(), radius, scratch)
-    odd = worst_mean(x[1::2].copy(), radius, scratch)
-    return worst_mean(x, radius, scratch) - 0.5 * (even + odd)

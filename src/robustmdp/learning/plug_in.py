@@ -12,11 +12,12 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.learning.behaviour import EpsilonGreedy
-from robustmdp.learning.pupils import Pupil, Tables
+from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.models import MDP
+from robustmdp.learning.tables import LARGEST_FLOAT, MOST_SAMPLES, Expected, Tables, check_tables, limits_of_extent
+from robustmdp.models import MDP, columns
 from robustmdp.planning import solve
 
 FloatArray = npt.NDArray[np.float64]
@@ -102,11 +103,10 @@ class _Counter:
         """Count `count` steps more."""
         unit = self._shape.n_pairs if self._touring else 1
         position, end = first * unit, (first + count) * unit
-        greedy = np.zeros(0, np.int32)
         while position < end:
             size = min(max(1, _AT_ONCE // len(self._seen)), end - position)
             room = Experience.empty(len(self._seen), size)
-            filled = source.tour(position, room) if self._touring else source.walk(position, room, greedy)
+            filled = source.tour(position, room) if self._touring else source.walk(position, room)
             self._count(room if filled == size else room.first(filled))
             position += filled
             if filled < size:
@@ -174,9 +174,24 @@ class _Counter:
 
     def load(self, saved: Tables) -> None:
         """Go on from there."""
-        count = len(self._seen)
-        self._seen = [(saved[f"keys.{i}"], saved[f"counts.{i}"], saved[f"sums.{i}"]) for i in range(count)]
+        any_number = -LARGEST_FLOAT, LARGEST_FLOAT
+        expected = {
+            "endings": Expected(np.float64, (_size_of(saved, "endings"),), *any_number),
+            "extent": Expected(np.float64, self.extent.shape, *limits_of_extent(self.extent, self._shape)),
+        }
+        for i in range(len(self._seen)):
+            size = _size_of(saved, f"keys.{i}")
+            expected |= {
+                f"keys.{i}": Expected(np.int64, (size,), 0, self._shape.n_pairs * self._width - 1),
+                f"counts.{i}": Expected(np.float64, (size,), 1, MOST_SAMPLES),
+                f"sums.{i}": Expected(np.float64, (size,), *any_number),
+            }
+        check_tables(saved, expected)
+        self._seen = [(saved[f"keys.{i}"], saved[f"counts.{i}"], saved[f"sums.{i}"]) for i in range(len(self._seen))]
+        for i, (keys, _, _) in enumerate(self._seen):
+            columns.refuse_where(np.diff(keys, prepend=-1) <= 0, "rise", f"keys.{i}", keys)
         self._endings = {float(reward): number for number, reward in enumerate(saved["endings"])}
+        _checks.must(len(self._endings) == len(saved["endings"]), "endings must all differ: one came twice")
         self.extent[:] = saved["extent"]
 
     def q(self) -> FloatArray:
@@ -202,3 +217,8 @@ class _Counter:
     def eta(self, span: slice) -> FloatArray:
         """None is learned."""
         return np.full(span.stop - span.start, math.nan)
+
+
+def _size_of(saved: Tables, name: str) -> int:
+    """How many entries a table has whose length is its own; 0 where it is missing."""
+    return saved[name].size if name in saved else 0

@@ -2,76 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
-from robustmdp.learning import updates
-from robustmdp.learning._codes import spec_of, specialise
-from robustmdp.learning._kernels import CONSTRAINED, NOMINAL, PENALIZED, TOTAL_VARIATION
-from robustmdp.learning.schedules import Numbers, Schedule, Setting
+from robustmdp.learning.behaviour import Chances
+from robustmdp.learning.levels import level_of, setting_of
+from robustmdp.learning.schedules import Numbers, Schedule
 from robustmdp.learning.sources import Experience, Shape, Source
+from robustmdp.learning.tables import Tabled, Tables
 
 FloatArray = npt.NDArray[np.float64]
-Tables = dict[str, npt.NDArray[Any]]
-_AS_GOOD_AS_INFINITE = 1e15
-_TABULATED = 1 << 18  # step sizes that are looked up: 2 MB a schedule
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
-
-
-class Level(NamedTuple):
-    """An ambiguity for a world of pairs: mode, divergence in normal form, and its level, one or one per pair."""
-
-    mode: int
-    kind: int
-    k: float
-    edge: float
-    numbers: FloatArray
-
-
-def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
-    """The limits become what they are: no ambiguity, or the lowest successor."""
-    mode, kind, k, edge = spec_of(ambiguity)
-    table = np.asarray(ambiguity.kernel_level(shape.discount), dtype=np.float64)
-    if table.ndim == 2:
-        wanted = shape.n_states, shape.n_actions
-        _checks.must(
-            table.shape == wanted, f"{ambiguity.level_name} must have shape (S, A) = {wanted}: got {table.shape}"
-        )
-        table = shape.pairs(table)
-    numbers = np.atleast_1d(table)
-    _checks.must(
-        not np.isnan(numbers).any(), f"{ambiguity.level_name} must be a number at every available pair: got nan"
-    )
-    if mode == PENALIZED and np.isinf(numbers).all():
-        mode = NOMINAL
-    if mode == CONSTRAINED and np.all(numbers == 0.0):
-        mode = NOMINAL
-    if mode == CONSTRAINED and np.isinf(numbers).all():
-        return Level(PENALIZED, kind, k, edge, np.zeros(1))
-    if mode == PENALIZED:
-        numbers = np.minimum(numbers, _AS_GOOD_AS_INFINITE)
-    return Level(mode, kind, k, edge, np.ascontiguousarray(numbers))
-
-
-def setting_of(ambiguity: Ambiguity, shape: Shape, d_min: float | None = None, d_max: float | None = None) -> Setting:
-    """What schedules may depend on; of several weights the largest, whose dual is the flattest."""
-    weight = ambiguity.level if ambiguity.has_weight else 1.0
-    finite = np.asarray(weight)[np.isfinite(weight)]
-    return Setting(
-        shape.discount,
-        float(finite.max()) if finite.size else 1.0,
-        shape.value_range,
-        ambiguity.divergence.scale,
-        d_min,
-        d_max,
-    )
 
 
 class Pupil(Protocol):
@@ -105,60 +54,62 @@ class Pupil(Protocol):
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
 
 
-class Tabled:
-    """Saves and loads the tables as they are."""
-
-    tables: Tables
-    extent: FloatArray
-    diverged: npt.NDArray[np.int64]
-
-    def save(self) -> Tables:
-        """Copies are not needed: what is saved is written at once."""
-        return {name: table for name, table in self._all().items() if table.size}
-
-    def load(self, saved: Tables) -> None:
-        """Into the tables that are there."""
-        for name, table in self._all().items():
-            if table.size:
-                table[:] = saved[name]
-
-    def _all(self) -> Tables:
-        return {**self.tables, "extent": self.extent, "diverged": self.diverged}
-
-
-def _stream(source: Source, room: Experience, first: int, greedy: npt.NDArray[Any], touring: bool) -> Experience:
-    """The next transitions of a source, as many as there is room for or as are left."""
-    filled = source.tour(first, room) if touring else source.walk(first, room, greedy)
-    return room if filled == room.length else room.first(filled)
-
-
 class _Follower(Tabled):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
-    tables: Tables
-    diverged: npt.NDArray[np.int64]
     touring: bool
+    learner: Any  # compiled
 
-    def absorb(self, first: int, experience: Experience) -> None:
+    def q(self) -> FloatArray:
+        """The learned Q, (replications * pairs,)."""
         raise NotImplementedError
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` steps: transitions, or rounds over all pairs."""
+        if source.explores and not self.touring:
+            source.explore(self, first, count)
+            return count
         unit = source.shape.n_pairs if self.touring else 1
         position, end = first * unit, (first + count) * unit
-        block = 1 if source.follows_q else max(1, _TRANSITIONS_AT_ONCE // len(self.diverged))
-        room = Experience.empty(len(self.diverged), min(block, end - position))
+        block = max(1, _TRANSITIONS_AT_ONCE // len(self.diverged))
         while position < end:
-            if end - position < room.length:
-                room = Experience.empty(len(self.diverged), end - position)
-            piece = _stream(source, room, position, self.tables["greedy"], self.touring)
-            taken = piece.length
+            room = Experience.empty(len(self.diverged), min(block, end - position))
+            taken = source.tour(position, room) if self.touring else source.walk(position, room)
             if taken:
-                self.absorb(position, piece)
+                self.learner.absorb(position, *(room if taken == room.length else room.first(taken)))
             position += taken
             if taken < room.length:
                 break
         return (position - first * unit) // unit
+
+    def chooser(self, chances: Chances) -> Callable[[int, int, int, float], int]:
+        """(replication, step, state, u) -> pair, for a policy that follows Q."""
+        if chances.function is None:
+            choose, epsilon = self.learner.choose, _core.Steps(*(chances.epsilon or Numbers(0.0, 1.0, 0.0, 0.0))).at
+            return lambda replication, step, state, u: choose(replication, state, u, epsilon(step))
+        function, n_pairs, state_ptr = chances.function, self._shape.n_pairs, chances.state_ptr
+        q, visits = self.q(), self.tables["visits"]
+
+        def draw(replication: int, step: int, state: int, u: float) -> int:
+            first, last = int(state_ptr[state]), int(state_ptr[state + 1])
+            cells = slice(replication * n_pairs + first, replication * n_pairs + last)
+            given = function(state, step, q[cells].copy(), visits[cells].copy())
+            return first + _draw(given, last - first, u, state)
+
+        return draw
+
+
+def _draw(given: Any, size: int, u: float, state: int) -> int:
+    """An action by a user's probabilities."""
+    try:
+        chances = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"behaviour must return probabilities: got {given!r} in state {state}") from None
+    sums_to_one = chances.shape == (size,) and bool(np.all(chances >= 0.0)) and abs(chances.sum() - 1.0) < 1e-9
+    _checks.must(
+        sums_to_one, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
+    )
+    return int(min(np.searchsorted(np.cumsum(chances), u * chances.sum(), side="right"), size - 1))
 
 
 def _initial(shape: Shape, initial: float | None) -> float:
@@ -171,14 +122,8 @@ def _initial(shape: Shape, initial: float | None) -> float:
     return min(max(0.0, low), high)
 
 
-@functools.lru_cache(maxsize=8)
-def _tabulated(numbers: Numbers) -> FloatArray:
-    """The first step sizes, apart from the pupil: a pupil that travels is as small as its tables."""
-    return np.asarray(numbers.at(np.arange(_TABULATED)), dtype=np.float64)
-
-
 class Default(_Follower):
-    """Our update (updates.follow); 36 bytes a pair and 4 a state.
+    """Our update (core/learning/follow.hpp); 36 bytes a pair and 4 a state.
 
     A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
     """
@@ -191,60 +136,60 @@ class Default(_Follower):
         steps: tuple[Schedule, Schedule],
         *,
         touring: bool,
-        start: float,
+        burn_in: float,
         by_visits: bool,
         inside: bool,
         initial: float | None,
     ) -> None:
         level, setting = level_of(ambiguity, shape), setting_of(ambiguity, shape)
-        cells = replications * shape.n_pairs
-        robust = level.mode != NOMINAL
-        tunes = robust and level.kind != TOTAL_VARIATION
+        tunes = level.is_robust and level.is_smooth
         guards = tunes and bool(np.all(level.numbers > 0))  # the lowest outcome is a bound only, not the value itself
-        first_pairs = np.asarray(shape.state_ptr[:-1], dtype=np.int32)
-        value = _initial(shape, initial)
-        self.tables: Tables = {
-            "q": np.full(cells, value),
-            "offset": np.zeros(cells if tunes else 0, np.float32),
-            "average": np.full(cells, value),
+        cells = replications * shape.n_pairs
+        tables: Tables = {
+            "q": np.full(cells, _initial(shape, initial)),
+            "average": np.full(cells, _initial(shape, initial)),
             "visits": np.zeros(cells, np.uint32),
-            "curvature": np.ones(cells if tunes else 0, np.float32),
-            "weights": np.zeros(cells if level.mode == CONSTRAINED else 0),
-            "excesses": np.zeros(cells if level.mode == CONSTRAINED and tunes else 0, np.float32),
-            "greedy": np.tile(first_pairs, replications),
-            "lowest": np.full(cells if robust else 0, -1, np.int32),
-            "lowest_reward": np.zeros(cells if robust and inside else 0, np.float32 if guards else np.float64),
-            "rarity": np.zeros(cells if tunes and level.edge < math.inf else 0, np.float32),
+            "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
         }
+        if level.is_robust:
+            tables["lowest"] = np.full(cells, -1, np.int32)
+        if level.is_robust and inside:
+            name, kind = ("lowest_offset", np.float32) if guards else ("lowest_reward", np.float64)
+            tables[name] = np.zeros(cells, kind)
+        if tunes:
+            tables["offset"], tables["curvature"] = np.zeros(cells, np.float32), np.ones(cells, np.float32)
+        if tunes and level.edge < math.inf:
+            tables["rarity"] = np.zeros(cells, np.float32)
+        if level.is_constrained:
+            tables["weight"] = np.zeros(cells)
+        if level.is_constrained and tunes:
+            tables["excess"] = np.zeros(cells, np.float32)
+        self.tables = tables
         extent = shape.reward_range or (math.inf, -math.inf)
-        anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0  # single precision is kept for the rest
         self.extent = np.tile(np.array(extent, dtype=np.float64), (replications, 1))
         self.diverged = np.full(replications, -1, np.int64)
-        self._level, self._shape = level, shape
-        self._paid_apart = 0.0 if inside else anchor
-        self._follow = specialise(ambiguity.divergence, updates.follow)
-        numbers = [schedule.resolve(setting) for schedule in steps]
-        self._words = (*level[:4], shape.discount, inside, shape.can_end, shape.reward_range is None, by_visits, anchor)
-        self._numbers = numbers
-        self.q_steps, self.by_visits = numbers[0], by_visits
-        self.start, self.touring = start, touring
+        self._ambiguity, self._shape = ambiguity, shape
+        self._steps = [schedule.resolve(setting) for schedule in steps]
+        self._inside, self._burn_in = inside, burn_in
+        self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
+        self.q_steps, self.by_visits, self.touring = self._steps[0], by_visits, touring
 
-    def arguments(self, first: int) -> tuple[Any, ...]:
-        """What the compiled update takes before the transitions."""
-        tables = (*self.tables.values(), self._shape.state_ptr)
-        steps = (*self._numbers, *map(_tabulated, self._numbers))
-        return (self._words, steps, first, self.start, self._level.numbers, tables, self.extent, self.diverged)
-
-    def absorb(self, first: int, experience: Experience) -> None:
-        """Learn from transitions in order."""
-        self._follow(*self.arguments(first), *experience)
-
-    def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` steps; where the policy follows Q, the source acts and learns in turn."""
-        if source.explorer is None:
-            return super().advance(source, first, count)
-        source.explorer(count, self.arguments(first), self._follow)
-        return count
+    @cached_property
+    def learner(self) -> Any:
+        """The compiled update on these tables."""
+        shape, level = self._shape, level_of(self._ambiguity, self._shape)
+        settings = _core.LearnerSettings(
+            levels=level.numbers,
+            discount=shape.discount,
+            inside=self._inside,
+            can_end=shape.can_end,
+            growing=shape.reward_range is None,
+            by_visits=self.by_visits,
+            constrained=level.is_constrained,
+            anchor=self._anchor,
+            burn_in=self._burn_in,
+        )
+        return level.price.follower(self._state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def q(self) -> FloatArray:
         """The averaged Q, (replications * pairs,)."""
@@ -257,9 +202,9 @@ class Default(_Follower):
     def eta(self, span: slice) -> FloatArray:
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
         average = self.tables["average"][span]
-        if not len(self.tables["offset"]):
+        if "offset" not in self.tables:
             return np.full(len(average), math.nan)
-        return average - self._paid_apart + self.tables["offset"][span]
+        return average - (0.0 if self._inside else self._anchor) + self.tables["offset"][span]
 
 
 class _Printed(Tabled):
@@ -268,29 +213,38 @@ class _Printed(Tabled):
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool) -> None:
         if shape.reward_range is None:
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
-        self._level = level = level_of(ambiguity, shape)
+        level = level_of(ambiguity, shape)
         _checks.must(
-            level.mode != CONSTRAINED,
+            not level.is_constrained,
             f"the paper's algorithms are for a penalty: got {ambiguity!r}; the default learner takes a radius",
         )
-        self._shape = shape
+        self._ambiguity, self._shape, self._inside = ambiguity, shape, inside
+        self._interval = low, high = _paper_interval(ambiguity, shape, inside)
         cells = replications * shape.n_pairs
-        robust = level.mode != NOMINAL
-        guarded = robust and (
-            level.kind == TOTAL_VARIATION or level.edge < math.inf or bool(np.any(level.numbers == 0))
-        )
         self.tables: Tables = {
             "q": np.full(cells, shape.value_range[1]),
-            "eta": np.zeros(cells),
+            "eta": np.full(cells, min(max(0.0, low), high)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
-            "lowest": np.full(cells if guarded else 0, -1, np.int32),
-            "lowest_reward": np.zeros(cells if guarded and inside else 0),
         }
+        if level.is_robust and (not level.is_smooth or level.edge < math.inf or bool(np.any(level.numbers == 0))):
+            self.tables["lowest"] = np.full(cells, -1, np.int32)
+            self.tables |= {"lowest_reward": np.zeros(cells)} if inside else {}
         self.diverged = np.full(replications, -1, np.int64)
-        self.extent = np.tile(np.array(shape.reward_range), (replications, 1))
-        self._interval = _paper_interval(ambiguity, shape, inside)
-        self.tables["eta"][:] = min(max(0.0, self._interval[0]), self._interval[1])
+        self.extent = np.tile(np.array(shape.reward_range, dtype=np.float64), (replications, 1))
+
+    def _settings(self, levels: FloatArray, **more: bool) -> Any:
+        low, high = self._interval
+        shape = self._shape
+        return _core.LearnerSettings(
+            levels=levels,
+            discount=shape.discount,
+            inside=self._inside,
+            can_end=shape.can_end,
+            low=low,
+            high=high,
+            **more,
+        )
 
     def q(self) -> FloatArray:
         """The iterate, (replications * pairs,)."""
@@ -320,36 +274,78 @@ def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[f
 
 
 class PrintedFollower(_Printed, _Follower):
-    """Algorithm 2 as printed (updates.follow_as_printed), with the readings of its repairs unless `literal`."""
+    """Algorithm 2 as printed (core/learning/printed.hpp), with the readings of its repairs unless `literal`.
+
+    Where nobody knows d_min and d_max, on which the steps of Theorem 5.1 depend, they are estimated: at steps
+    1, 2, 4, ... from the visits so far, of the pairs that were visited.
+    """
 
     def __init__(
         self,
         ambiguity: Ambiguity,
         shape: Shape,
         replications: int,
-        steps: tuple[Numbers, Numbers],
+        steps: tuple[Schedule, Schedule],
+        occupancies: tuple[float, float] | None,
         *,
         by_visits: bool,
         inside: bool,
         literal: bool,
     ) -> None:
         super().__init__(ambiguity, shape, replications, inside=inside)
-        self.touring, self.q_steps, self.by_visits = False, steps[0], by_visits
-        self._follow = specialise(ambiguity.divergence, updates.follow_as_printed)
-        self._arguments = (
-            (*self._level[:4], shape.discount, inside, literal, by_visits),
-            (*shape.value_range, *self._interval),
-            steps,
-        )
+        self.touring, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
+        self._estimates = occupancies is None
+        # Before anything is known, all pairs are alike.
+        self._occupancies = np.array(occupancies or (1.0 / shape.n_pairs, 1.0 / shape.n_pairs))
+        self._resolve()
 
-    def absorb(self, first: int, experience: Experience) -> None:
-        """Learn from transitions in order."""
-        tables = (*self.tables.values(), self._shape.state_ptr)
-        self._follow(*self._arguments, first, self._level.numbers, tables, self.diverged, *experience)
+    def _resolve(self) -> None:
+        d_min, d_max = self._occupancies.tolist()
+        setting = setting_of(self._ambiguity, self._shape, d_min, d_max)
+        self._steps = [schedule.resolve(setting) for schedule in self._schedules]
+        self.q_steps = self._steps[0]
+        self.__dict__.pop("learner", None)
+
+    def _all(self) -> Tables:
+        return {**super()._all(), "occupancies": self._occupancies}
+
+    def load(self, saved: Tables) -> None:
+        """Into the tables that are there."""
+        super().load(saved)
+        self._resolve()
+
+    @cached_property
+    def learner(self) -> Any:
+        """The compiled update on these tables."""
+        level = level_of(self._ambiguity, self._shape)
+        settings = self._settings(level.numbers, by_visits=self.by_visits, literal=self._literal)
+        return level.price.printed(self._state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
+
+    def advance(self, source: Source, first: int, count: int) -> int:
+        """Take `count` transitions."""
+        if not self._estimates:
+            return super().advance(source, first, count)
+        done = 0
+        while done < count:
+            now = first + done
+            if now > 0 and now & (now - 1) == 0:
+                self._estimate()
+            wanted = min(count - done, (1 << now.bit_length()) - now)
+            taken = super().advance(source, now, wanted)
+            done += taken
+            if taken < wanted:
+                break
+        return done
+
+    def _estimate(self) -> None:
+        visits = self.tables["visits"]
+        shares = visits[visits > 0] / visits.sum(dtype=np.float64)
+        self._occupancies[:] = shares.min(), shares.max()
+        self._resolve()
 
 
 class PrintedSweeper(_Printed):
-    """Algorithm 1 as printed (updates.refine_as_printed): V is frozen for an outer iteration over all pairs."""
+    """Algorithm 1 as printed (core/learning/refine.hpp): V is frozen for an outer iteration over all pairs."""
 
     def __init__(
         self,
@@ -363,14 +359,14 @@ class PrintedSweeper(_Printed):
         inside: bool,
     ) -> None:
         super().__init__(ambiguity, shape, replications, inside=inside)
-        (self.q_steps, eta_steps), self.by_visits = steps, False
-        self._alphas = np.array([eta_steps._replace(per_weight=0.0).at(n) for n in range(inner_steps)])
-        self._per_weight, self._fresh = eta_steps.per_weight, fresh
-        self._refine = specialise(ambiguity.divergence, updates.refine_as_printed)
+        (self.q_steps, self._eta_steps), self.by_visits = steps, False
+        self._inner_steps, self._fresh = inner_steps, fresh
         self._v = np.zeros((replications, shape.n_states + 1))
-        self._rewards = np.empty((inner_steps + 1, replications))
-        self._following = np.empty((inner_steps + 1, replications), np.int32)
-        self._inside = inside
+
+    @cached_property
+    def _refiner(self) -> Any:
+        level = level_of(self._ambiguity, self._shape)
+        return level.price.refiner(self._state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
@@ -379,30 +375,19 @@ class PrintedSweeper(_Printed):
         return count
 
     def _sweep(self, source: Source, iteration: int) -> None:
-        shape, draws = self._shape, len(self._alphas) + 1
+        shape, draws = self._shape, self._inner_steps + 1
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        tables = tuple(self.tables[name] for name in ("q", "eta", "lowest", "lowest_reward"))
-        arguments = (
-            (*self._level[:4], shape.discount, self._inside),
-            self._interval,
-            self.q_steps.at(iteration),
-            self._alphas,
-            self._per_weight,
-            self._fresh,
-            iteration * draws,
-            self._level.numbers,
-            self._v,
-            tables,
-        )
+        frozen = self._v, float(self.q_steps.at(iteration)), self._fresh, iteration * draws
         first = iteration * shape.n_pairs * draws
-        if source.sweeper is not None:
-            source.sweeper(first, arguments, self._rewards, self._following)
+        if source.world is not None:
+            self._refiner.refine_all(source.world, *frozen, first, self._inner_steps)
         else:
+            rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
             for pair in range(shape.n_pairs):
-                source.consult(first + pair * draws, pair, self._rewards, self._following)
-                self._refine(*arguments, pair, self._rewards, self._following)
+                source.consult(first + pair * draws, pair, rewards, following)
+                self._refiner.refine(*frozen, pair, rewards, following)
         self.tables["visits"] += np.uint32(draws)
         broken = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)
         self.diverged[broken] = iteration + 1

@@ -71,7 +71,8 @@ def replicate(
 ) -> list[list[Solution]]:
     """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
     listed, in_model, workers = seeds_of(seeds), isinstance(world, MDP), thread_count(threads)
-    size = min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers)) if in_model else 1
+    apart = not in_model or any(getattr(learner, "one_by_one", False) for learner in learners)
+    size = 1 if apart else min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers))
     groups = [listed[at : at + size] for at in range(0, len(listed), size)]
     items = [(index, group) for index in range(len(learners)) for group in groups]
     group = partial(_group, learners, world, references, options, progress)

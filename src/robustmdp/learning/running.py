@@ -233,7 +233,7 @@ def begin(
     **where: Any,
 ) -> Run:
     """A run that has not taken a step."""
-    source = source_of(world, learner.ambiguity, learner.behaviour, seeds, **where)
+    source = source_of(world, learner.behaviour, seeds, **where)
     if learner.touring and isinstance(source, OnePath):
         source.refuse()
     shape = source.shape
@@ -308,6 +308,7 @@ def resume(
     path: str | Path,
     world: Any = None,
     *,
+    steps: int | None = None,
     learner: Learner | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
@@ -317,20 +318,46 @@ def resume(
 
     An MDP is kept in the checkpoint; any other world must be given again. With `learner`, a checkpoint of other
     settings is refused. Further checkpoints go to the same file.
+
+    With `steps`, the run ends there instead, counted from its beginning, so that a finished run can be extended. The
+    burn-in of the default learner stays the part of the first plan that it was: an extended run has the bits of one
+    that was interrupted at its old end, not those of one that was planned to be longer.
+
+    >>> import pathlib, tempfile
+    >>> from robustmdp import ChiSquare, GenerativeQLearning, Penalized, problems
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
+    >>> learner = GenerativeQLearning(Penalized(ChiSquare(), 1.0))
+    >>> learner.run(problems.chain(), 100, checkpoint=path).steps, resume(path, steps=300).steps
+    (100, 300)
     """
     saved = checkpoints.read(Path(path))
-    restored = checkpoints.learner_of(saved)
+    restored, head = checkpoints.learner_of(saved), saved.head
     if learner is not None:
         checkpoints.check_same(learner, restored, path)
+    last = head.steps if steps is None else _checks.positive_integer("steps", steps)
+    _checks.must(last >= head.step, f"steps must be at least the {head.step} that {path} has done: got {last}")
     if world is None:
-        world = checkpoints.world_of(saved, path)
-    head = saved.head
+        world = checkpoints.world_of(saved)
     where = {"discount": head.discount, "reward_range": head.reward_range, "start": head.start}
-    task = begin(restored, world, [head.seed], head.horizon, None, None, head.record_every, **where)
-    task.steps = head.steps
-    checkpoints.restore(task, saved, path)
+    with checkpoints.refuse_for(saved.path, "fit its world"):
+        task = begin(restored, world, [head.seed], head.horizon, None, None, head.record_every, **where)
+    checkpoints.restore(task, saved)
+    task.steps = last
+    if progress is not None and last != _WITHOUT_END:
+        progress = _count_to(last, progress, task)
     every = head.every if checkpoint_every is None else checkpoint_every
     return finish(task, checkpoint or path, every, progress)
+
+
+def _count_to(steps: int, progress: Callable[[Progress], Any], task: Run) -> Callable[[Progress], Any]:
+    """Report towards `steps`: the horizon of an extended run stays that of its first plan, for the burn-in."""
+    per_step = task.learner.samples_per_step(task.source.shape)
+
+    def report(seen: Progress) -> Any:
+        left = (steps - seen.step) * per_step / seen.rate if seen.rate > 0 else math.nan
+        return progress(seen._replace(steps=steps, seconds_left=left))
+
+    return report
 
 
 def check_burn_in(burn_in: Any) -> None:

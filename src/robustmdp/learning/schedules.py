@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp.divergences import ChiSquare, FDivergence
 
 
 class Numbers(NamedTuple):
@@ -42,6 +43,7 @@ class Setting(NamedTuple):
     unit: float = 1.0  # f''(1), which turns a weight into that of the normal form
     d_min: float | None = None
     d_max: float | None = None
+    penalty: FDivergence | None = ChiSquare()  # the divergence that nature pays for; None for any other set
 
     @property
     def spread(self) -> float:
@@ -165,11 +167,18 @@ class Theorem41:
     """alpha_n = diam(Theta)/(C_g sqrt(n + 1)), the inner steps of Theorem 4.1, for chi-square.
 
     C_g is Lemma 4.1's, (diam(Theta) + spread)/(2 weight), on the Theta of section 4.1; the paper's sqrt(n) divides by
-    zero at n = 0.
+    zero at n = 0. Both are derived for a chi-square penalty; any other set is refused.
+
+    >>> round(float(Theorem41().resolve(Setting(0.9, 3.0, (0.0, 10.0))).at(0)), 6)
+    4.571429
     """
 
     def resolve(self, setting: Setting) -> Numbers:
         """The numbers of the formula."""
+        _checks.must(
+            setting.penalty == ChiSquare(),
+            f"the steps of Theorem 4.1 are for a chi-square penalty: got {setting.penalty or 'no penalty'}",
+        )
         diameter = 2.0 * setting.spread + 4.0 * setting.weight
         gradient = (diameter + setting.spread) / (2.0 * setting.weight)
         return Numbers(diameter / gradient, 1.0, 1.0, 0.5)

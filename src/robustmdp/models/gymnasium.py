@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from robustmdp import _checks
@@ -10,13 +11,22 @@ from robustmdp.models import building
 from robustmdp.models.mdp import MDP
 
 
-def from_gymnasium(env_or_id: Any, discount: float) -> MDP:
+def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any]) -> MDP:
     """See MDP.from_gymnasium."""
-    env = made(env_or_id) if isinstance(env_or_id, str) else env_or_id
+    by_id = isinstance(env_or_id, str)
+    name = env_or_id if by_id else _name_of(env_or_id)
+    _checks.must(
+        by_id or not parameters,
+        f"keyword arguments must come with the id of an environment: got {_written(parameters)} for {name}, which is "
+        "made already",
+    )
+    env = make_environment(env_or_id, parameters) if by_id else env_or_id
     table = getattr(getattr(env, "unwrapped", env), "P", None)
-    name = env_or_id if isinstance(env_or_id, str) else _name_of(env)
     if table is None:
-        _checks.fail(f"the environment must publish its transitions as env.unwrapped.P: {name} has none")
+        _checks.fail(
+            f"the environment must publish its transitions as env.unwrapped.P: {name} has none; MarkovianQLearning "
+            "learns without them where states and actions are discrete"
+        )
     rows = list(_transitions(table, name))
     _checks.must(len(rows) > 0, f"the environment must have at least one transition in its P: {name} has none")
     state, action, following, probability, reward, terminated = zip(*rows, strict=True)
@@ -48,18 +58,58 @@ def _items(table: Any) -> Any:
     return table.items() if hasattr(table, "items") else enumerate(table)
 
 
-def made(identifier: str, **parameters: Any) -> Any:
-    """The environment of an id, with parameters of its own."""
+def make_environment(identifier: str, parameters: Mapping[str, Any]) -> Any:
+    """`gymnasium.make(identifier, **parameters)`, with one sentence for whatever goes wrong."""
+    gymnasium = _import_gymnasium()
+    try:
+        return gymnasium.make(identifier, **parameters)
+    except ImportError:
+        raise  # its message names the package that is missing
+    except gymnasium.error.Error as problem:
+        raise ValueError(f"Gymnasium must know the environment: {problem}") from None
+    except Exception as problem:
+        # An environment may refuse a value with any exception: FrozenLake has a KeyError for an unknown map_name.
+        cause = problem
+    if parameters and isinstance(cause, TypeError):
+        _refuse_unknown_name(identifier, parameters)
+    given = f" with {_written(parameters)}" if parameters else ""
+    # Gymnasium appends the id and all keyword arguments, which the sentence has already.
+    reason = " ".join(str(cause).split()).partition(" was raised from the environment creator")[0]
+    raise ValueError(f"Gymnasium must be able to make {identifier}{given}: {type(cause).__name__}: {reason}") from cause
+
+
+def parameter_names(identifier: str, parameters: Mapping[str, Any]) -> list[str]:
+    """The keyword arguments of an environment that can be made with `parameters`; none where it takes any name."""
+    env = make_environment(identifier, parameters).unwrapped
+    found = inspect.signature(type(env).__init__).parameters
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in found.values())
+    return [] if takes_any else [name for name in found if name not in ("self", "render_mode")]
+
+
+def _refuse_unknown_name(identifier: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the environment does not have, with the nearest one that it has."""
+    try:
+        known = parameter_names(identifier, {})
+    except ValueError:
+        return  # it cannot be made without parameters either
+    of_make = inspect.signature(_import_gymnasium().make).parameters
+    for name in parameters:
+        if known and name not in known and name not in of_make:
+            _checks.nearest(f"a parameter of {identifier}", name, known)
+
+
+def _written(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+
+
+def _import_gymnasium() -> Any:
     try:
         import gymnasium
     except ImportError:
         raise ImportError(
             "Gymnasium must be installed to read its environments: pip install 'robustmdp[gymnasium]'"
         ) from None
-    try:
-        return gymnasium.make(identifier, **parameters)
-    except (gymnasium.error.Error, TypeError) as problem:
-        raise ValueError(f"Gymnasium must know the environment: {problem}") from None
+    return gymnasium
 
 
 def _name_of(env: Any) -> str:

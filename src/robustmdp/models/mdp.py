@@ -162,11 +162,22 @@ class MDP:
         )
 
     @staticmethod
-    def from_gymnasium(env_or_id: Any, discount: float) -> MDP:
-        """From the table `env.unwrapped.P` of a Gymnasium environment, or from its id."""
+    def from_gymnasium(env_or_id: Any, discount: float, **parameters: Any) -> MDP:
+        """From the table `env.unwrapped.P` of a Gymnasium environment.
+
+        Parameters
+        ----------
+        env_or_id : an environment, or the id of one
+        discount : float in [0, 1)
+        parameters : keyword arguments of the environment, with an id only: `gymnasium.make(id, **parameters)`
+
+        >>> lake = MDP.from_gymnasium("FrozenLake-v1", discount=0.99, is_slippery=False)
+        >>> lake.n_states, lake.nnz
+        (16, 64)
+        """
         from robustmdp.models import gymnasium
 
-        return gymnasium.from_gymnasium(env_or_id, discount)
+        return gymnasium.from_gymnasium(env_or_id, discount, parameters)
 
     @property
     def n_states(self) -> int:

@@ -1,7 +1,8 @@
 """The Markov chain of (state, action) pairs under a behaviour policy (section 5): where it lives, how fast it forgets.
 
-P((s', a') | (s, a)) = P*(s' | s, a) behaviour(a' | s'). An episode that ends goes on in the state `start`. The
-behaviour policy is None (uniform over the available actions), (A,) or (S, A) probabilities.
+P((s', a') | (s, a)) = P*(s' | s, a) behaviour(a' | s'). The first episode begins in the state `start`, and an episode
+that ends goes on there, as in a learner's `run(..., start=)`. The behaviour policy is None (uniform over the available
+actions), (A,) or (S, A) probabilities.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _FORGOTTEN = 1e-4
 def stationary_distribution(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) -> FloatArray:
     """The d with d = d P, (S, A), summing to 1 (Assumption 5.1); 0 for unavailable pairs and those never visited.
 
+    `start` is the state in which episodes begin: d is that of the recurrent class which the chain enters from there.
     A periodic chain has one as well. Sparse: chains that mix fast are iterated, the others factored.
 
     >>> from robustmdp import problems
@@ -41,7 +43,7 @@ def stationary_distribution(mdp: MDP, behaviour: npt.ArrayLike | None = None, *,
            [0.05, 0.05]])
     """
     policy = _policy(mdp, behaviour)
-    states = _stationary_states(*_recurrent(mdp, policy, start), mdp.n_states)
+    states = _stationary_states(_chain(mdp, policy, start))
     return mdp.table(states[mdp.states] * policy, fill=0.0)
 
 
@@ -54,6 +56,8 @@ class Occupancy(NamedTuple):
 
 def occupancy(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) -> Occupancy:
     """(d_min, d_max) of the stationary distribution over the available pairs; d_min = 0 if a pair is never visited.
+
+    `start` is the state in which episodes begin, as in `stationary_distribution`.
 
     >>> from robustmdp import problems
     >>> [round(share, 3) for share in occupancy(problems.chain(restart=0.5), [0.9, 0.1])]
@@ -78,6 +82,7 @@ class Mixing(NamedTuple):
 def mixing(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) -> Mixing:
     """(M, rho) with max over pairs of TV(P^t(. | pair), d) <= M rho^t for all t >= 0 (Assumption 5.1).
 
+    The pairs are those that the chain can visit when episodes begin in the state `start`.
     For any t0, rho = c^(1/t0) and M = max over r < t0 of TV_r rho^-r do, where c is the contraction coefficient of P^t0
     (Dobrushin) and TV_r, which never grows, the distance after r steps. Of the t0 = 1, 2, 4, ... the one with the least
     M/(1 - rho) is taken, since that is how the bounds use it. Dense: for chains of up to 1000 pairs.
@@ -93,12 +98,13 @@ def mixing(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) 
         f"mdp must have at most {_MIXING_SIZE} pairs for its mixing to be computed: got {mdp.n_pairs:,}",
     )
     policy = _policy(mdp, behaviour)
-    chain, members = _recurrent(mdp, policy, start)
-    period = _period(chain[members][:, members])
+    chain = _chain(mdp, policy, start)
+    period = _period(chain.matrix[chain.recurrent][:, chain.recurrent])
     _checks.must(period == 1, f"behaviour must give an aperiodic chain for it to mix: its period is {period}")
-    states = _stationary_states(chain, members, mdp.n_states)
-    laws, jump = _successors(mdp, start).toarray(), chain.toarray()
-    times, distances = [0], [1.0 - float((states[mdp.states] * policy).min()) + _rounding(1)]
+    states = _stationary_states(chain)
+    visited = chain.is_reachable[mdp.states] & (policy > 0.0)
+    laws, jump = _successors(mdp, start).toarray()[visited], chain.matrix.toarray()
+    times, distances = [0], [1.0 - float((states[mdp.states] * policy)[visited].min()) + _rounding(1)]
     time, stride = 1, 1
     found: list[Mixing] = []
     for _ in range(_MIXING_DOUBLINGS + 1):
@@ -167,41 +173,54 @@ def _policy(mdp: MDP, behaviour: npt.ArrayLike | None) -> FloatArray:
 
 
 def _successors(mdp: MDP, start: int) -> sp.csr_array:
-    """P*(s' | s, a) with the end led back to `start`, (n_pairs, S)."""
+    """P*(s' | s, a) with the end led back to `start`, (n_pairs, S); a row may repeat a successor, in any order."""
     import scipy.sparse as sp
 
+    if isinstance(start, bool) or not isinstance(start, int | np.integer):
+        raise TypeError(f"start must be a whole number: got {start!r}")
     _checks.must(0 <= start < mdp.n_states, f"start must be a state in 0..{mdp.n_states - 1}: got {start}")
     indices = np.where(mdp.indices == mdp.n_states, start, mdp.indices)
-    rows = sp.csr_array((mdp.probabilities, indices, mdp.indptr), shape=(mdp.n_pairs, mdp.n_states))
-    rows.sum_duplicates()
-    return rows
+    # The probabilities are the model's own, which are read-only: neither sort nor sum them in place. Products and
+    # `toarray` add repeated entries themselves.
+    return sp.csr_array((mdp.probabilities, indices, mdp.indptr), shape=(mdp.n_pairs, mdp.n_states))
 
 
-def _recurrent(mdp: MDP, policy: FloatArray, start: int) -> tuple[sp.csr_array, IntArray]:
-    """The chain of states, (S, S), and the states of its one recurrent class."""
+class _Chain(NamedTuple):
+    """The chain of states, (S, S), which states it can reach from the start, and those of its one recurrent class."""
+
+    matrix: sp.csr_array
+    is_reachable: npt.NDArray[np.bool_]
+    recurrent: IntArray
+
+
+def _chain(mdp: MDP, policy: FloatArray, start: int) -> _Chain:
+    """The chain of states under a policy, with the end led back to `start`."""
     import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     choices = sp.csr_array((policy, np.arange(mdp.n_pairs), mdp.state_ptr), shape=(mdp.n_states, mdp.n_pairs))
-    chain = sp.csr_array(choices @ _successors(mdp, start))
-    chain.eliminate_zeros()
-    n_classes, label = connected_components(chain, directed=True, connection="strong")
-    source = np.repeat(np.arange(mdp.n_states), np.diff(chain.indptr))
-    left = label[source] != label[chain.indices]
-    closed = np.setdiff1d(np.arange(n_classes), label[source[left]])
+    matrix = sp.csr_array(choices @ _successors(mdp, start))
+    matrix.eliminate_zeros()
+    is_reachable = np.zeros(mdp.n_states, dtype=np.bool_)
+    is_reachable[breadth_first_order(matrix, start, directed=True, return_predecessors=False)] = True
+    _, label = connected_components(matrix, directed=True, connection="strong")
+    source = np.repeat(np.arange(mdp.n_states), np.diff(matrix.indptr))
+    left = label[source] != label[matrix.indices]
+    # A class that cannot be reached from the start has no part in the trajectory.
+    closed = np.setdiff1d(label[is_reachable], label[source[left]])
     if len(closed) > 1:
         one, other = (mdp.state_name(int(np.flatnonzero(label == each)[0])) for each in closed[:2])
         _checks.fail(
-            f"behaviour must give the chain one recurrent class: got {len(closed)}, "
+            f"behaviour must lead from {mdp.state_name(start)} into one recurrent class: got {len(closed)}, "
             f"of which one holds {one} and another {other}"
         )
-    return chain, np.flatnonzero(label == closed[0])
+    return _Chain(matrix, is_reachable, np.flatnonzero(label == closed[0]))
 
 
-def _stationary_states(chain: sp.csr_array, members: IntArray, n_states: int) -> FloatArray:
+def _stationary_states(chain: _Chain) -> FloatArray:
     """d(s), (S,), zero outside the recurrent class."""
-    shares = np.zeros(n_states)
-    shares[members] = _irreducible(chain[members][:, members])
+    shares = np.zeros(chain.matrix.shape[0])
+    shares[chain.recurrent] = _irreducible(chain.matrix[chain.recurrent][:, chain.recurrent])
     return shares
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -204,24 +204,30 @@ class Plausible:
             yield World(f"draw {number + 1}", self.counts.draw(mdp.discount, rng))
 
 
-def environments(identifier: str, discount: float, *, name: str | None = None, **parameters: Any) -> Models:
+def environments(
+    identifier: str,
+    discount: float,
+    *,
+    name: str | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> Models:
     """A Gymnasium world with other parameters: each combination of those that are lists.
 
-    In an order in which neighbours differ in one parameter: of every two, one of each kind.
+    In an order in which neighbours differ in one parameter: of every two, one of each kind. `fixed` holds parameters
+    that are the same in all worlds, which may be lists themselves; `parameters` of the same name take precedence.
 
     >>> lakes = environments("FrozenLake-v1", 0.95, success_rate=[0.4, 0.8], map_name="4x4")
     >>> lakes.labels
     ['success_rate=0.4', 'success_rate=0.8']
     """
-    from robustmdp.models.gymnasium import made
-
     varied = {key: value for key, value in parameters.items() if isinstance(value, (list, tuple, np.ndarray))}
     _checks.must(bool(varied), f"one of the parameters must be a list of values: got {parameters}")
-    fixed = {key: value for key, value in parameters.items() if key not in varied}
+    same = {**(fixed or {}), **{key: value for key, value in parameters.items() if key not in varied}}
     models, labels = [], []
     for values in _winding([list(values) for values in varied.values()]):
         chosen = dict(zip(varied, values, strict=True))
-        models.append(MDP.from_gymnasium(made(identifier, **fixed, **chosen), discount))
+        models.append(MDP.from_gymnasium(identifier, discount, **{**same, **chosen}))
         labels.append(", ".join(f"{key}={_short(value)}" for key, value in chosen.items()))
     return Models(models, name or f"{identifier} with another {' and '.join(varied)}", labels)
 

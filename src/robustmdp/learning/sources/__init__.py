@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning._codes import specialise
 from robustmdp.learning.behaviour import Chances, chances
 from robustmdp.learning.sources.base import Experience as Experience
 from robustmdp.learning.sources.base import OnePath as OnePath
 from robustmdp.learning.sources.base import Shape as Shape
 from robustmdp.learning.sources.base import Source as Source
+from robustmdp.learning.sources.base import Student as Student
 from robustmdp.learning.sources.base import check_reward_range
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
@@ -29,7 +27,6 @@ DISCOUNT_OF_THE_UNTOLD = 0.95  # for worlds that have none of their own, as for 
 
 def source_of(
     world: Any,
-    ambiguity: Ambiguity,
     behaviour: Any,
     seeds: Sequence[int],
     *,
@@ -38,7 +35,6 @@ def source_of(
     start: int | None,
 ) -> Source:
     """The world as a source of transitions."""
-    compiled_for = partial(specialise, getattr(ambiguity, "divergence", None))  # PlugIn needs none
     if reward_range is not None:
         reward_range = check_reward_range(reward_range)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int | np.integer)):
@@ -46,12 +42,12 @@ def source_of(
     if isinstance(world, MDP):
         world = world if discount is None else world.with_discount(discount)
         choice = chances(behaviour, np.asarray(world.state_ptr), np.asarray(world.actions), world.n_actions)
-        return ModelSource(world, choice, seeds, start or 0, compiled_for, reward_range)
+        return ModelSource(world, choice, seeds, start or 0, reward_range)
     seed = _single(seeds, world)
     if isinstance(world, Simulator):
         changes: dict[str, Any] = {"discount": discount, "start": start, "reward_range": reward_range}
         world = replace(world, **{name: value for name, value in changes.items() if value is not None})
-        return SimulatorSource(world, _full_chances(behaviour, world.n_states, world.n_actions), seed, compiled_for)
+        return SimulatorSource(world, _full_chances(behaviour, world.n_states, world.n_actions), seed)
     _checks.must(start is None, "start must be given for an MDP or a Simulator: other worlds begin where they begin")
     if isinstance(world, Trajectory):
         own = world.discount if discount is None else discount
@@ -65,7 +61,7 @@ def source_of(
 
 
 def _full_chances(behaviour: Any, n_states: int, n_actions: int) -> Chances:
-    return chances(behaviour, np.arange(0, n_states * n_actions + 1, n_actions), None, n_actions)
+    return chances(behaviour, np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64), None, n_actions)
 
 
 def _single(seeds: Sequence[int], world: Any) -> int:

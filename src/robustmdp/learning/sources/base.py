@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +18,6 @@ from robustmdp import _checks
 
 IntArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
-Explorer = Callable[[int, tuple[Any, ...], Callable[..., None]], None]
-Sweeper = Callable[[int, tuple[Any, ...], FloatArray, IntArray], None]
 
 
 class Experience(NamedTuple):
@@ -68,7 +67,13 @@ class Shape:
     @property
     def value_range(self) -> tuple[float, float]:
         """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
-        low, high = (bound / (1.0 - self.discount) for bound in self.reward_range or (0.0, 0.0))
+        return self.values_of(*(self.reward_range or (0.0, 0.0)))
+
+    def values_of(self, least: float, most: float) -> tuple[float, float]:
+        """The values that rewards in [least, most] make possible; (0, 0) while none has come."""
+        if least > most:
+            return 0.0, 0.0
+        low, high = least / (1.0 - self.discount), most / (1.0 - self.discount)
         return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
 
     @property
@@ -96,10 +101,18 @@ class Shape:
         return f"({named}, {'action ' + (self.action_names[action] if self.action_names else str(action))})"
 
 
+class Student(Protocol):
+    """A learner as a world sees it that acts and learns in turn."""
+
+    learner: Any  # compiled
+
+    def chooser(self, chances: Any) -> Callable[[int, int, int, float], int]:
+        """(replication, step, state, u) -> pair, for a policy that follows Q."""
+
+
 def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
     """Every action is available everywhere."""
-    kind = np.int32 if n_states * n_actions < 2**31 else np.int64
-    state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=kind)
+    state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
     return Shape(n_states=n_states, n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
 
 
@@ -119,23 +132,22 @@ class Source(Protocol):
         """How many transitions there are, None for no end."""
 
     @property
-    def follows_q(self) -> bool:
-        """Must Q be known before each action?"""
+    def explores(self) -> bool:
+        """Does it act and learn in turn? It must where the policy follows Q."""
 
     @property
-    def explorer(self) -> Explorer | None:
-        """(count, learner's arguments, update): act and learn step by step, where the policy follows Q."""
-
-    @property
-    def sweeper(self) -> Sweeper | None:
-        """(first, learner's arguments, room): ask about all pairs and learn in one compiled call, where possible."""
+    def world(self) -> Any:
+        """The compiled world, where the model is known; otherwise None."""
 
     @property
     def fingerprint(self) -> str:
         """A hash that tells another world."""
 
-    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+    def walk(self, first: int, room: Experience) -> int:
         """Fill `room` with the next transitions of one trajectory per replication; returns how many there were."""
+
+    def explore(self, student: Student, first: int, count: int) -> None:
+        """`count` transitions, each taught before the next is drawn."""
 
     def tour(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
@@ -179,6 +191,28 @@ def numbers(state: Any) -> Any:
     return int(state[1:]) if isinstance(state, str) and state.startswith("#") else state
 
 
+Digits = Annotated[str, msgspec.Meta(pattern="^#[0-9]+$", max_length=40)]
+
+
+class _Lcg(msgspec.Struct, forbid_unknown_fields=True):
+    state: Digits
+    inc: Annotated[str, msgspec.Meta(pattern="^#[0-9]*[13579]$", max_length=40)]  # an even one has a short period
+
+
+class SavedGenerator(msgspec.Struct, forbid_unknown_fields=True):
+    """The state of a PCG64 generator as `plain` writes it."""
+
+    bit_generator: Literal["PCG64"]
+    state: _Lcg
+    has_uint32: Literal["#0", "#1"]
+    uinteger: Digits
+
+
+def check_saved(saved: dict[str, Any], **expected: Any) -> None:
+    """Refuse what a source cannot have saved; `expected` are the types of its entries, with their limits."""
+    msgspec.convert(saved, msgspec.defstruct("Saved", list(expected.items()), forbid_unknown_fields=True))
+
+
 def check_reward_range(given: Any) -> tuple[float, float]:
     """(smallest, largest), both finite."""
     try:
@@ -204,8 +238,7 @@ class OnePath:
     """A source that answers only for the state it is in."""
 
     name: str
-    explorer: Explorer | None = None
-    sweeper: Sweeper | None = None
+    world = None
 
     def refuse(self) -> NoReturn:
         """Say why it cannot be asked."""

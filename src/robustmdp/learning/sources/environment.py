@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp.learning.behaviour import Chances
 from robustmdp.learning.sources.base import (
     Experience,
-    IntArray,
     OnePath,
+    SavedGenerator,
+    Student,
     check_rewards,
+    check_saved,
     full_shape,
     hashed,
     numbers,
     plain,
 )
-from robustmdp.learning.updates import GREEDY
+from robustmdp.models import columns
 
 _RESEED_AFTER = 1024  # transitions that a resumed run may have to repeat, but for long episodes
 _LONGEST = 10_000
@@ -56,10 +59,8 @@ class EnvironmentSource(OnePath):
             rewards_on_successors=True,
         )
         chances = policy((self.shape.n_states, self.shape.n_actions))
-        self._env, self._seed, self.follows_q = env, seed, chances.follows_q
-        self._choose = chances.chooser(self.shape.state_ptr)
+        self._env, self._seed, self._chances, self.explores = env, seed, chances, chances.follows_q
         self._rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0]))
-        self.explorer = self._explore if chances.follows_q else None
         self._seedings, self._journal, self._state = 0, list[int](), -1
         self._reset()
 
@@ -73,16 +74,16 @@ class EnvironmentSource(OnePath):
             observation, _ = self._env.reset()
         self._state = self._index(observation)
 
-    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+    def walk(self, first: int, room: Experience) -> int:
         """One trajectory of episodes."""
         del first
         length = room.length
         states, pairs, rewards, following = [0] * length, [0] * length, [0.0] * length, [0] * length
         n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
-        step_env, index, choose, note = self._env.step, self._index, self._choose, self._journal.append
+        step_env, index, draw, note = self._env.step, self._index, self._chances.drawer(), self._journal.append
         for step, u in enumerate(np.asarray(self._rng.random(length)).tolist()):
             state = self._state
-            pair = choose(state, u, greedy)
+            pair = draw(state, u)
             action = pair - state * n_actions
             observation, reward, terminated, truncated, _ = step_env(action + offset)
             note(action)
@@ -96,26 +97,21 @@ class EnvironmentSource(OnePath):
         check_rewards(room.rewards[:, 0], self.shape)
         return length
 
-    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
+    def explore(self, student: Student, first: int, count: int) -> None:
         """`walk` with an update after every step; written apart, because calls are what an update costs here."""
-        settings, steps, first, *rest = learner
-        greedy = rest[2][GREEDY]
-        room = Experience.empty(1, 1)
-        states, pairs, rewards, following = room
+        choose, absorb = student.chooser(self._chances), student.learner.absorb_one
         n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
         low, high = self.shape.reward_range or (-math.inf, math.inf)
-        for step, u in enumerate(np.asarray(self._rng.random(count)).tolist()):
+        for step, u in enumerate(np.asarray(self._rng.random(count)).tolist(), start=first):
             state = self._state
-            pair = self._choose(state, u, greedy)
+            pair = choose(0, step, state, u)
             action = pair - state * n_actions
             observation, reward, terminated, truncated, _ = self._env.step(action + offset)
             self._journal.append(action)
             self._state = successor = self._index(observation)
-            states[0, 0], pairs[0, 0], rewards[0, 0] = state, pair, reward
-            following[0, 0] = n_states if terminated else successor
             if not (low <= reward <= high and math.isfinite(reward)):
-                check_rewards(rewards[:, 0], self.shape)
-            update(settings, steps, first + step, *rest, *room)
+                check_rewards(np.array([reward], dtype=np.float64), self.shape)
+            absorb(step, state, pair, reward, n_states if terminated else successor)
             if terminated or truncated or len(self._journal) >= _LONGEST:
                 self._reset()
 
@@ -126,6 +122,9 @@ class EnvironmentSource(OnePath):
 
     def load(self, saved: dict[str, Any]) -> None:
         """Seed as then and repeat the actions."""
+        seedings, actions = Annotated[int, msgspec.Meta(ge=1)], Annotated[list[int], msgspec.Meta(max_length=_LONGEST)]
+        check_saved(saved, seedings=seedings, actions=actions, generator=SavedGenerator)
+        columns.whole_numbers("actions", saved["actions"], self.shape.n_actions - 1)
         self._seedings = saved["seedings"] - 1
         self._journal = [0] * _RESEED_AFTER
         self._reset()

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from robustmdp.learning.sources.base import Experience, IntArray, OnePath, check_rewards, full_shape, hashed
+from robustmdp import _checks
+from robustmdp.learning.sources.base import (
+    Experience,
+    OnePath,
+    Student,
+    check_rewards,
+    check_saved,
+    full_shape,
+    hashed,
+)
 from robustmdp.models import Trajectory
 from robustmdp.models.trajectory import Transitions
 
@@ -15,7 +24,7 @@ from robustmdp.models.trajectory import Transitions
 class LogSource(OnePath):
     """A Trajectory, read once in order."""
 
-    follows_q = False
+    explores = False
 
     def __init__(self, log: Trajectory, discount: float, reward_range: tuple[float, float] | None) -> None:
         self.shape = full_shape(
@@ -39,9 +48,8 @@ class LogSource(OnePath):
         """How many transitions there are, estimated where only reading would tell."""
         return self._log.expected_length
 
-    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+    def walk(self, first: int, room: Experience) -> int:
         """The next transitions; fewer than asked where the log ends."""
-        del greedy
         if self._pieces is None:
             self._pieces = self._log.chunks(start=first)
         filled, wanted = 0, room.length
@@ -61,13 +69,18 @@ class LogSource(OnePath):
             filled += taken
         return filled
 
+    def explore(self, student: Student, first: int, count: int) -> None:
+        """Refused: what was done is done."""
+        del student, first, count
+        _checks.fail("a log has its own behaviour policy: learn from it without one")
+
     def save(self) -> dict[str, Any]:
         """Nothing: the number of transitions read says it all."""
         return {}
 
     def load(self, saved: dict[str, Any]) -> None:
         """Reading starts where the next `walk` says."""
-        del saved
+        check_saved(saved)
 
     @property
     def fingerprint(self) -> str:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
-from robustmdp.learning import sampling, updates
+from robustmdp import _checks, _core
 from robustmdp.learning.behaviour import Chances
-from robustmdp.learning.sources.base import Experience, Explorer, FloatArray, IntArray, Shape, hashed
-from robustmdp.learning.streams import keys_of
-from robustmdp.models import MDP
+from robustmdp.learning.sources.base import Experience, FloatArray, IntArray, Shape, Student, check_saved, hashed
+from robustmdp.models import MDP, columns
 
 
 class ModelSource:
     """An MDP, sampled in compiled code; one stream of numbers per seed."""
 
     length: int | None = None
+    explores = True
 
     def __init__(
         self,
@@ -27,7 +26,6 @@ class ModelSource:
         chances: Chances,
         seeds: npt.ArrayLike,
         start: int,
-        specialise: Callable[[Any], Any],
         reward_range: tuple[float, float] | None,
     ) -> None:
         rewards = mdp.reward_range
@@ -51,52 +49,63 @@ class ModelSource:
         )
         self.mdp, self.name = mdp, "MDP"
         _checks.must(0 <= start < mdp.n_states, f"start must lie in 0..{mdp.n_states - 1}: got {start}")
-        self._start = start
-        keep, other = np.empty(mdp.nnz), np.empty(mdp.nnz, mdp.indices.dtype)
-        sampling.alias_tables(mdp.indptr, mdp.probabilities, keep, other)
-        self._world = (mdp.indptr, mdp.indices, mdp.rewards, mdp.rewards_on_successors, keep, other)
-        self._behaviour = chances.tables(self.shape.state_ptr)
+        self.start = start
+        self._chances, self.follows_q = chances, chances.follows_q
         self._keys = keys_of(seeds)
         self._states = np.full(len(self._keys), start, np.int64)
-        self.follows_q = chances.follows_q
-        self.explorer: Explorer | None = self._explore if chances.follows_q else None
-        self._specialise = specialise
 
-    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+    @cached_property
+    def world(self) -> Any:
+        """The compiled world."""
+        mdp, chances = self.mdp, self._chances
+        model = _core.Model(
+            mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
+            mdp.rewards_on_successors,
+        )  # fmt: skip
+        epsilon = None if chances.epsilon is None else _core.Steps(*chances.epsilon)
+        return _core.World(model, self._keys, chances.probabilities, epsilon)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "world"}
+
+    def walk(self, first: int, room: Experience) -> int:
         """One trajectory per replication."""
-        sampling.wander_all(
-            self._world, self._behaviour, greedy, self._keys, 2 * first, self._start, self._states, room
-        )
+        self.world.walk(first, self.start, self._states, *room)
         return room.length
 
     def tour(self, first: int, room: Experience) -> int:
         """All pairs in turn, one draw each."""
-        sampling.tour_all(self._world, self.shape.state_ptr, self._keys, first, room)
+        self.world.tour(first, *room)
         return room.length
 
     def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Independent draws of one pair, (draws, replications)."""
-        sampling.consult_all(self._world, self._keys, first, pair, rewards, following)
+        self.world.consult(first, pair, rewards, following)
 
-    def sweeper(self, first: int, learner: tuple[Any, ...], rewards: FloatArray, following: IntArray) -> None:
-        """All pairs, each asked and refined."""
-        self._specialise(updates.sweep_model)(self._world, self._keys, first, learner, rewards, following)
-
-    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
-        del update  # it is compiled in
-        room = Experience.empty(len(self._keys), 1)
-        place = (self._world, self._behaviour, self._keys, self._start, self._states)
-        self._specialise(updates.explore_model)(place, room, count, learner)
+    def explore(self, student: Student, first: int, count: int) -> None:
+        """Compiled, but for a policy that is a function of Python."""
+        if self._chances.function is None:
+            student.learner.explore(self.world, first, count, self.start, self._states)
+            return
+        choose, room = student.chooser(self._chances), Experience.empty(len(self._keys), 1)
+        for step in range(first, first + count):
+            for replication, state in enumerate(self._states.tolist()):
+                pair = choose(replication, step, state, self.number(replication, 2 * step))
+                reward, successor = self.world.outcome(replication, 2 * step + 1, pair)
+                for column, value in zip(room, (state, pair, reward, successor), strict=True):
+                    column[0, replication] = value
+                self._states[replication] = successor if successor < self.mdp.n_states else self.start
+            student.learner.absorb(step, *room)
 
     def number(self, replication: int, position: int) -> float:
         """A uniform number of a replication's stream."""
-        return float(sampling.uniform_number(self._keys[replication], position))
+        return float(self.world.number(replication, position))
 
     def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
-        rewards, following = np.empty((count, 1)), np.empty((count, 1), np.int32)
-        sampling.consult_all(self._world, self._keys[replication : replication + 1], first, pair, rewards, following)
-        return rewards[:, 0], following[:, 0]
+        rewards, following = np.empty(count), np.empty(count, np.int64)
+        self.world.draws(replication, first, pair, rewards, following)
+        return rewards, following
 
     def save(self) -> dict[str, Any]:
         """Where the trajectories are."""
@@ -104,10 +113,16 @@ class ModelSource:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
-        self._states[:] = saved["states"]
+        check_saved(saved, states=list[int])
+        self._states[:] = columns.whole_numbers("states", saved["states"], self.mdp.n_states - 1)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the model."""
         m = self.mdp
         return hashed(m.indptr, m.indices, m.probabilities, m.rewards, m.state_ptr, m.actions, m.discount)
+
+
+def keys_of(seeds: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    """One stream key per seed, far apart even for seeds 0, 1, 2, ..."""
+    return np.array([np.random.SeedSequence(int(seed)).generate_state(1, np.uint64)[0] for seed in np.ravel(seeds)])

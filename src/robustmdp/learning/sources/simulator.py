@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks
-from robustmdp.learning import _jit, sampling, updates
+from robustmdp import _checks, _core
 from robustmdp.learning.behaviour import Chances
 from robustmdp.learning.sources.base import (
     Experience,
-    Explorer,
     FloatArray,
     IntArray,
-    Sweeper,
+    SavedGenerator,
+    Student,
+    check_saved,
     full_shape,
     hashed,
     numbers,
     plain,
 )
-from robustmdp.models import Simulator
+from robustmdp.models import Simulator, columns
 
 
 class SimulatorSource:
@@ -29,9 +29,9 @@ class SimulatorSource:
 
     length: int | None = None
 
-    sweeper: Sweeper | None = None
+    world = None
 
-    def __init__(self, simulator: Simulator, chances: Chances, seed: int, specialise: Callable[[Any], Any]) -> None:
+    def __init__(self, simulator: Simulator, chances: Chances, seed: int) -> None:
         low, high = (float(bound) for bound in simulator.reward_range)
         self.shape = full_shape(
             simulator.n_states,
@@ -49,30 +49,31 @@ class SimulatorSource:
             np.random.Generator(np.random.PCG64(part)) for part in np.random.SeedSequence(seed).spawn(2)
         )
         self._state = simulator.start
-        self.follows_q = chances.follows_q
-        self.explorer: Explorer | None = self._explore if chances.follows_q and simulator.compiled else None
-        if simulator.compiled:
-            done: dict[Any, Any] = {sampling.simulate: simulator.sample}
-            self._wander_and_learn = _jit.respecialise(specialise(updates.explore_simulator), done)
-            self._wander = _jit.respecialise(sampling.wander_simulated, done)
-            self._tour = _jit.respecialise(sampling.tour_simulated, done)
-            self._behaviour = chances.tables(self.shape.state_ptr)
-        else:
-            self._choose = chances.chooser(self.shape.state_ptr)
+        self.explores = chances.follows_q
 
-    def walk(self, first: int, room: Experience, greedy: IntArray) -> int:
+    @property
+    def _loops(self) -> Any:
+        """Compiled loops around a compiled function, otherwise None."""
+        if not self._simulator.compiled:
+            return None
+        from robustmdp.learning.sources.compiled import loops_around  # needs Numba, as the function did
+
+        return loops_around(self._simulator.sample)
+
+    def walk(self, first: int, room: Experience) -> int:
         """One trajectory."""
         del first
-        if self._simulator.compiled:
-            self._state = self._wander(
-                self._behaviour, greedy, self._choice_rng, self._world_rng, self._simulator.start, self._state, room
-            )
+        loops, start, rngs = self._loops, self._simulator.start, (self._choice_rng, self._world_rng)
+        if loops is not None:
+            edges = self._chances.edges()
+            self._state = loops.walk(edges, self.shape.n_states, *rngs, start, self._state, *room)
             self._check(room)
             return room.length
+        draw = self._chances.drawer()
         shape, world = self.shape, self._simulator
         for step, u in enumerate(np.asarray(self._choice_rng.random(room.length)).tolist()):
             state = self._state
-            pair = self._choose(state, u, greedy)
+            pair = draw(state, u)
             reward, following, terminated = world.outcome(state, pair - state * shape.n_actions, self._world_rng)
             room.states[step, 0], room.pairs[step, 0], room.rewards[step, 0] = state, pair, reward
             room.following[step, 0] = shape.n_states if terminated else following
@@ -82,8 +83,9 @@ class SimulatorSource:
     def tour(self, first: int, room: Experience) -> int:
         """All pairs in turn, one draw each."""
         shape = self.shape
-        if self._simulator.compiled:
-            self._tour(shape.n_states, shape.n_actions, self._world_rng, first, room)
+        loops = self._loops
+        if loops is not None:
+            loops.tour(shape.n_states, shape.n_actions, self._world_rng, first, *room)
             self._check(room)
             return room.length
         for step in range(room.length):
@@ -110,12 +112,30 @@ class SimulatorSource:
         self.consult(first, pair, rewards, following)
         return rewards[:, 0], following[:, 0]
 
-    def _explore(self, count: int, learner: tuple[Any, ...], update: Callable[..., None]) -> None:
-        del update  # it is compiled in
-        place = (self._behaviour, self._choice_rng, self._world_rng, self._simulator.start, self.shape.reward_range)
-        room = Experience.empty(1, 1)
-        self._state = self._wander_and_learn(place, self._state, room, count, learner)
-        self._check(room)
+    def explore(self, student: Student, first: int, count: int) -> None:
+        """Act and learn in turn."""
+        loops, world, n_actions = self._loops, self._simulator, self.shape.n_actions
+        if loops is not None and self._chances.epsilon is not None:
+            self._explore_compiled(loops, student.learner, first, count)
+            return
+        choose, absorb = student.chooser(self._chances), student.learner.absorb_one
+        for step, u in enumerate(np.asarray(self._choice_rng.random(count)).tolist(), start=first):
+            state = self._state
+            pair = choose(0, step, state, u)
+            reward, following, terminated = world.outcome(state, pair - state * n_actions, self._world_rng)
+            absorb(step, state, pair, reward, self.shape.n_states if terminated else following)
+            self._state = world.start if terminated else following
+
+    def _explore_compiled(self, loops: Any, learner: Any, first: int, count: int) -> None:
+        world, shape = self._simulator, self.shape
+        epsilons = np.empty(count)
+        _core.Steps(*(self._chances.epsilon or ())).fill(first, epsilons)
+        rngs = self._choice_rng, self._world_rng
+        place = world.start, *map(float, world.reward_range), first, self._state
+        self._state, pair, reward, successor = loops.explore(
+            learner.address, epsilons, shape.n_states, shape.n_actions, *rngs, *place
+        )
+        self._check(Experience(*(np.array([[value]]) for value in (0, pair, reward, successor))))
 
     def _draw(self, pair: int, reward: FloatArray, following: IntArray) -> None:
         state, action = divmod(pair, self.shape.n_actions)
@@ -144,14 +164,25 @@ class SimulatorSource:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
-        self._state = saved["state"]
+        check_saved(saved, state=int, generators=tuple[SavedGenerator, SavedGenerator])
+        self._state = int(columns.whole_numbers("state", saved["state"], self.shape.n_states - 1))
         for rng, state in zip((self._world_rng, self._choice_rng), saved["generators"], strict=True):
             rng.bit_generator.state = numbers(state)
 
     @property
     def fingerprint(self) -> str:
         """Its sizes and the bytes of its code; what the code calls cannot be known."""
-        s = self._simulator
-        code = getattr(getattr(s.sample, "py_func", s.sample), "__code__", None)
-        body = (code.co_code, code.co_consts, code.co_names) if code is not None else type(s.sample).__name__
-        return hashed(s.n_states, s.n_actions, s.discount, tuple(s.reward_range), s.start, body)
+        shape, sample = self.shape, self._simulator.sample
+        code = getattr(getattr(sample, "py_func", sample), "__code__", None)
+        body = type(sample).__name__ if code is None else _describe_code(code)
+        sizes = int(shape.n_states), int(shape.n_actions), float(shape.discount), shape.reward_range
+        return hashed(*sizes, int(self._simulator.start), body)
+
+
+def _describe_code(part: Any) -> Any:
+    """Code and its constants by what they hold: reprs show addresses of nested functions and sets in any order."""
+    if isinstance(part, CodeType):
+        return tuple(map(_describe_code, (part.co_code, part.co_consts, part.co_names)))
+    if isinstance(part, tuple):
+        return tuple(map(_describe_code, part))
+    return sorted(repr(_describe_code(entry)) for entry in part) if isinstance(part, frozenset) else part

@@ -1,0 +1,278 @@
+#include "learning.hpp"
+
+#include "../ambiguity/constrained.hpp"
+#include "../divergences/cressie_read.hpp"
+
+#include <nanobind/stl/pair.h>
+
+#include <algorithm>
+
+namespace robustmdp {
+
+namespace {
+
+// Transitions as Python gives them, (length, replications) each.
+template <class T> using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class... Others>
+int64_t length_of(int64_t replications, const Table<int32_t>& first, const Others&... others) {
+    const bool alike = ((others.shape(0) == first.shape(0) && others.shape(1) == first.shape(1)) && ...);
+    require(alike && static_cast<int64_t>(first.shape(1)) == replications,
+            "transitions must have one column per replication");
+    return static_cast<int64_t>(first.shape(0));
+}
+
+Transitions room_of(const World& world, const Table<int32_t>& states, const Table<int32_t>& pairs,
+                    const Table<double>& rewards, const Table<int32_t>& following) {
+    const int64_t length = length_of(world.replications(), states, pairs, rewards, following);
+    return {states.data(), pairs.data(), rewards.data(), following.data(), length};
+}
+
+// States and successors come from worlds written in Python, so each is checked before it is an address.
+void require_possible(const LearnerState& tables, const Transition& seen) {
+    require(seen.state >= 0 && seen.state < tables.n_states && seen.successor >= 0 &&
+                seen.successor <= tables.n_states && seen.pair >= tables.state_ptr[seen.state] &&
+                seen.pair < tables.state_ptr[seen.state + 1],
+            "a transition must go from a state by one of its pairs to a state or the end");
+}
+
+void require_possible(const LearnerState& tables, const Experience& seen) {
+    for (int64_t at = 0; at < seen.length * tables.replications; ++at)
+        require_possible(tables, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
+}
+
+void bind_records(nb::module_& m) {
+    nb::class_<Steps>(m, "Steps")
+        .def(nb::init<double, double, double, double, double, double>(), nb::arg("scale"), nb::arg("offset"),
+             nb::arg("slope"), nb::arg("power"), nb::arg("cap"), nb::arg("per_weight"))
+        .def("at", [](const Steps& steps, double n) { return steps.formula(n); })
+        .def("fill", [](const Steps& steps, int64_t first, Array<double> out) {
+            for (size_t i = 0; i < out.size(); ++i) out(i) = steps(first + i);
+        });
+    nb::class_<SettingsArrays>(m, "LearnerSettings")
+        .def(
+            "__init__",
+            [](SettingsArrays* self, Numbers levels, double discount, bool inside, bool can_end, bool growing,
+               bool by_visits, bool constrained, bool literal, double anchor, double burn_in, double low, double high) {
+                new (self) SettingsArrays{levels,
+                                          {discount, inside, can_end, growing, by_visits, constrained, literal, anchor,
+                                           burn_in, low, high, levels.data(), levels.size() == 1}};
+            },
+            nb::kw_only(), nb::arg("levels"), nb::arg("discount"), nb::arg("inside"), nb::arg("can_end"),
+            nb::arg("growing") = false, nb::arg("by_visits") = false, nb::arg("constrained") = false,
+            nb::arg("literal") = false, nb::arg("anchor") = 0.0, nb::arg("burn_in") = 0.0, nb::arg("low") = -INFINITE,
+            nb::arg("high") = INFINITE);
+    nb::class_<LearnerArrays>(m, "LearnerState")
+        .def(
+            "__init__",
+            [](LearnerArrays* self, Offsets state_ptr, Array<double> q, Array<uint32_t> visits, Array<int32_t> greedy,
+               Array<double> extent, Array<int64_t> diverged, Optional<double> average, Optional<double> eta,
+               Optional<double> weight, Optional<double> lowest_reward, Optional<float> offset,
+               Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset, Optional<float> rarity,
+               Optional<int32_t> lowest) {
+                new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
+                                         eta,       weight, lowest_reward, offset, curvature, excess,   lowest_offset,
+                                         rarity,    lowest};
+                self->look();
+            },
+            nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
+            nb::arg("diverged"), nb::arg("average") = nb::none(), nb::arg("eta") = nb::none(),
+            nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("offset") = nb::none(),
+            nb::arg("curvature") = nb::none(), nb::arg("excess") = nb::none(), nb::arg("lowest_offset") = nb::none(),
+            nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none());
+}
+
+// A world with the model that it was made of.
+struct KnownWorld {
+    World world;
+    Behaviour behaviour;
+    std::optional<Steps> epsilon;
+};
+
+void bind_world(nb::module_& m) {
+    nb::class_<KnownWorld>(m, "World")
+        .def(
+            "__init__",
+            [](KnownWorld* self, const ModelArrays& model, Array<const uint64_t> keys, std::optional<Numbers> behaviour,
+               std::optional<Steps> epsilon) {
+                new (self) KnownWorld{World(model.view, {keys.data(), keys.data() + keys.size()}), {}, epsilon};
+                self->behaviour.state_ptr = model.view.state_ptr;
+                self->behaviour.epsilon = self->epsilon ? &*self->epsilon : nullptr;
+                if (!behaviour) return;
+                require(static_cast<int64_t>(behaviour->size()) == model.view.n_pairs,
+                        "a behaviour policy must have one probability per pair");
+                self->behaviour.probabilities.fill(model.view.state_ptr, model.view.n_states, behaviour->data());
+            },
+            nb::arg("model"), nb::arg("keys"), nb::arg("behaviour").none(), nb::arg("epsilon").none(),
+            nb::keep_alive<1, 2>())
+        .def("number",
+             [](const KnownWorld& self, int64_t r, int64_t position) { return self.world.number(r, position); })
+        .def("tour",
+             [](const KnownWorld& self, int64_t first, Table<int32_t> states, Table<int32_t> pairs,
+                Table<double> rewards, Table<int32_t> following) {
+                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 const nb::gil_scoped_release release;
+                 self.world.tour(first, room);
+             })
+        .def("walk",
+             [](const KnownWorld& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
+                Table<int32_t> pairs, Table<double> rewards, Table<int32_t> following) {
+                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 require(static_cast<int64_t>(now.size()) == self.world.replications(),
+                         "there must be one state per replication");
+                 const nb::gil_scoped_release release;
+                 self.world.walk(first, start, now.data(), room,
+                                 [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
+             })
+        .def("outcome",
+             [](const KnownWorld& self, int64_t replication, int64_t position, int64_t pair) {
+                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the model's");
+                 const Transition seen = self.world.draw(0, pair, self.world.number(replication, position));
+                 return std::make_pair(seen.reward, seen.successor);
+             })
+        .def("draws",
+             [](const KnownWorld& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
+                Array<int64_t> following) {
+                 require(pair >= 0 && pair < self.world.n_pairs() && rewards.size() == following.size(),
+                         "pair must be one of the model's");
+                 for (size_t i = 0; i < rewards.size(); ++i) {
+                     const Transition seen = self.world.draw(0, pair, self.world.number(replication, first + i));
+                     rewards(i) = seen.reward;
+                     following(i) = seen.successor;
+                 }
+             })
+        .def("consult",
+             [](const KnownWorld& self, int64_t first, int64_t pair, Table<double> rewards, Table<int32_t> following) {
+                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the model's");
+                 const int64_t count = length_of(self.world.replications(), following, rewards);
+                 self.world.consult(first, pair, count, rewards.data(), following.data());
+             });
+}
+
+// For loops that another compiler has made: they have checked what they pass.
+int64_t choose_by_address(const Learner* learner, int64_t replication, int64_t state, double u, double epsilon) {
+    return learner->choose(replication, state, u, epsilon);
+}
+
+void absorb_by_address(Learner* learner, int64_t first, int64_t state, int64_t pair, double reward, int64_t successor) {
+    const int32_t from = static_cast<int32_t>(state), by = static_cast<int32_t>(pair);
+    const int32_t to = static_cast<int32_t>(successor);
+    learner->absorb(first, {&from, &by, &reward, &to, 1});
+}
+
+void bind_learner(nb::module_& m) {
+    m.def("learner_calls", [] {
+        return std::make_pair(reinterpret_cast<uintptr_t>(&choose_by_address),
+                              reinterpret_cast<uintptr_t>(&absorb_by_address));
+    });
+    nb::class_<Learner>(m, "Learner")
+        .def("absorb",
+             [](Learner& learner, int64_t first, Table<int32_t> states, Table<int32_t> pairs, Table<double> rewards,
+                Table<int32_t> following) {
+                 const int64_t length = length_of(learner.tables().replications, states, pairs, rewards, following);
+                 const Experience seen{states.data(), pairs.data(), rewards.data(), following.data(), length};
+                 require_possible(learner.tables(), seen);
+                 const nb::gil_scoped_release release;
+                 learner.absorb(first, seen);
+             })
+        .def("absorb_one",
+             [](Learner& learner, int64_t first, int32_t state, int32_t pair, double reward, int32_t successor) {
+                 require_possible(learner.tables(), {state, pair, successor, reward});
+                 learner.absorb(first, {&state, &pair, &reward, &successor, 1});
+             })
+        .def("choose",
+             [](const Learner& learner, int64_t replication, int64_t state, double u, double epsilon) {
+                 const LearnerState& tables = learner.tables();
+                 require(replication >= 0 && replication < tables.replications && state >= 0 && state < tables.n_states,
+                         "state must be one of the world's");
+                 return learner.choose(replication, state, u, epsilon);
+             })
+        .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); })
+        .def("explore", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
+                           Array<int64_t> now) {
+            require(learner.tables().n_pairs == known.world.n_pairs() &&
+                        learner.tables().replications == known.world.replications() &&
+                        static_cast<int64_t>(now.size()) == known.world.replications(),
+                    "learner and world must be of one size");
+            const nb::gil_scoped_release release;
+            explore(learner, known.world, known.behaviour, first, count, start, now.data());
+        });
+}
+
+Round round_of(const Refiner& refiner, const Table<double>& v, double beta, bool fresh, int64_t draws) {
+    require(static_cast<int64_t>(v.shape(0)) == refiner.tables().replications &&
+                static_cast<int64_t>(v.shape(1)) == refiner.tables().n_states + 1,
+            "v must have one entry per state and the end");
+    return {v.data(), beta, fresh, draws};
+}
+
+void bind_refiner(nb::module_& m) {
+    nb::class_<Refiner>(m, "Refiner")
+        .def("refine",
+             [](Refiner& refiner, Table<double> v, double beta, bool fresh, int64_t draws, int64_t pair,
+                Table<double> rewards, Table<int32_t> following) {
+                 const LearnerState& tables = refiner.tables();
+                 const int64_t length = length_of(tables.replications, following, rewards);
+                 require(pair >= 0 && pair < tables.n_pairs && length >= 1, "pair must be one of the world's");
+                 for (size_t at = 0; at < following.size(); ++at)
+                     require(following.data()[at] >= 0 && following.data()[at] <= tables.n_states,
+                             "a transition must go to a state or the end");
+                 refiner.refine(round_of(refiner, v, beta, fresh, draws), pair, length - 1, rewards.data(),
+                                following.data());
+             })
+        .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, double beta, bool fresh,
+                              int64_t draws, int64_t first, int64_t inner_steps) {
+            require(refiner.tables().n_pairs == known.world.n_pairs() &&
+                        refiner.tables().replications == known.world.replications(),
+                    "learner and world must be of one size");
+            const Round round = round_of(refiner, v, beta, fresh, draws);
+            const nb::gil_scoped_release release;
+            refine_all(refiner, known.world, round, first, inner_steps);
+        });
+    nb::class_<StreamAscent>(m, "StreamAscent")
+        .def(nb::init<double, double, double, double, double>(), nb::arg("eta"), nb::arg("lowest"), nb::arg("low"),
+             nb::arg("high"), nb::arg("weight"))
+        .def_ro("eta", &StreamAscent::eta);
+}
+
+// The worst mean of samples in a Kullback-Leibler ball around their own distribution.
+double worst_mean(const Constrained<KullbackLeibler>& ball, const std::vector<double>& p, const std::vector<double>& x,
+                  double radius) {
+    const double unknown[Constrained<KullbackLeibler>::MEMORY + 1] = {NOT_A_NUMBER, NOT_A_NUMBER};
+    const Rows<double> row = make_rows<double>(p.data(), x.data(), static_cast<int64_t>(x.size()), 1);
+    return row.lowest + solve_row(ball, row, radius, unknown, Accuracy::EXACT).value;
+}
+
+// The worst case of all samples minus the mean of those of the even and the odd ones.
+double multilevel_difference(Numbers samples, double radius) {
+    const Constrained<KullbackLeibler> ball{KullbackLeibler()};
+    const size_t n = samples.size();
+    require(n >= 2 && n % 2 == 0, "samples must come in pairs");
+    std::vector<double> all(samples.data(), samples.data() + n), even(n / 2), odd(n / 2);
+    for (size_t i = 0; i < n / 2; ++i) {
+        even[i] = all[2 * i];
+        odd[i] = all[2 * i + 1];
+    }
+    const std::vector<double> whole(n, 1.0 / static_cast<double>(n)), half(n / 2, 2.0 / static_cast<double>(n));
+    return worst_mean(ball, whole, all, radius) -
+           0.5 * (worst_mean(ball, half, even, radius) + worst_mean(ball, half, odd, radius));
+}
+
+}  // namespace
+
+void bind_learning(nb::module_& m) {
+    bind_records(m);
+    bind_world(m);
+    bind_learner(m);
+    bind_refiner(m);
+    m.def("multilevel_difference", &multilevel_difference);
+    m.def("fill_alias", [](Offsets indptr, Numbers p, Array<double> keep, Array<int32_t> other) {
+        AliasTable table;
+        table.fill(indptr.data(), static_cast<int64_t>(indptr.size()) - 1, p.data());
+        require(table.keep.size() == keep.size() && keep.size() == other.size(), "there must be one entry per outcome");
+        std::copy(table.keep.begin(), table.keep.end(), keep.data());
+        std::copy(table.other.begin(), table.other.end(), other.data());
+    });
+}
+
+}  // namespace robustmdp

@@ -1,0 +1,99 @@
+// Algorithm 1's round at one pair, as printed: T' steps on the dual variable, then one on Q.
+#pragma once
+
+#include "printed.hpp"
+#include "world.hpp"
+
+namespace robustmdp {
+
+// What a round holds fixed: V_t of each replication, (replications, n_states + 1), whose last entry is the end's.
+struct Round {
+    const double* v;
+    double beta;
+    bool fresh;     // does the dual variable start at 0 in each round, as printed?
+    int64_t draws;  // of each pair, before this round
+};
+
+class Refiner {
+public:
+    virtual ~Refiner() = default;
+    virtual const LearnerState& tables() const = 0;
+    // One sample for each of `inner_steps` steps on the dual variable, then one for Q; (inner_steps + 1, replications).
+    virtual void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
+                        const int32_t* following) = 0;
+};
+
+template <class Price> class RefinerOf final : public Refiner {
+public:
+    RefinerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& eta_steps)
+        : price_(price), settings_(settings), tables_(tables), eta_steps_(eta_steps),
+          dual_(price_, settings_, tables_) {}
+
+    const LearnerState& tables() const override { return tables_; }
+
+    void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
+                const int32_t* following) override {
+        const double weight = dual_.weight(pair);
+        const int64_t n = tables_.replications, first = dual_.learns(weight) || tables_.lowest ? 0 : inner_steps;
+        if (round.fresh && dual_.learns(weight))
+            for (int64_t r = 0; r < n; ++r)
+                tables_.eta[r * tables_.n_pairs + pair] = clip(0.0, settings_.low, settings_.high);
+        for (int64_t inner = first; inner <= inner_steps; ++inner) {
+            const bool is_last = inner == inner_steps;
+            const double size = is_last || weight == 0.0
+                                    ? 0.0
+                                    : weight * eta_steps_.relative(eta_steps_(inner), settings_.discount, 1.0 / weight);
+            for (int64_t r = 0; r < n; ++r) {
+                const int64_t cell = r * tables_.n_pairs + pair;
+                const double* v = round.v + r * (tables_.n_states + 1);
+                const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
+                const double paid = settings_.inside ? seen.reward : 0.0,
+                             x = paid + settings_.discount * v[seen.successor];
+                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(round.draws + inner),
+                                                 [v](int64_t successor) { return v[successor]; });
+                double& q = tables_.q[cell];
+                if (is_last) q = (1.0 - round.beta) * q + round.beta * (seen.reward - paid + target);
+            }
+        }
+    }
+
+private:
+    const Price price_;
+    const LearnerSettings settings_;
+    const LearnerState tables_;
+    const Steps& eta_steps_;
+    PrintedStep<Price> dual_;
+};
+
+// A round over all pairs of a known world, from number `first` of each stream on.
+inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first, int64_t inner_steps) {
+    const int64_t draws = inner_steps + 1;
+    std::vector<double> rewards(draws * world.replications());
+    std::vector<int32_t> following(rewards.size());
+    for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {
+        world.consult(first + pair * draws, pair, draws, rewards.data(), following.data());
+        refiner.refine(round, pair, inner_steps, rewards.data(), following.data());
+    }
+}
+
+// Section 4.1 alone: ascent over a piece of a stream of outcomes; values are J before each step.
+struct StreamAscent {
+    double eta, lowest, low, high, weight;
+
+    template <class Price>
+    void absorb(const Price& price, const Steps& steps, int64_t first, int64_t count, const double* outcomes,
+                double* values) {
+        for (int64_t t = 0; t < count; ++t) {
+            const double x = outcomes[t];
+            lowest = smaller(x, lowest);
+            if (price.edge() < INFINITE)
+                eta = smaller(eta, lowest + weight * price.slope(static_cast<double>(first + t) + 2.0));
+            const Tilt<double> tilt = price.at((eta - x) / weight);
+            values[t] = x - weight * tilt.excess;
+            const double size = weight * steps.relative(steps(first + t), 1.0, 1.0 / weight);
+            eta = clip(eta + size * -tilt.growth, low, high);
+        }
+    }
+};
+
+}  // namespace robustmdp

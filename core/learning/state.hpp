@@ -1,0 +1,110 @@
+// What a learner keeps, O(|S||A|), and the steps that all learners share.
+//
+// Everything is discounted: outcomes are x = discount V(s') (plus r where the reward belongs to the outcome), the dual
+// variable is discount * eta, the weight discount * weight, and f is in normal form.
+#pragma once
+
+#include "steps.hpp"
+
+#include "../sweep.hpp"
+
+namespace robustmdp {
+
+// Tables of several replications, one after the other, so that their updates, which do not wait for each other,
+// overlap. A cell is a pair of one replication. Tables that a learner has no use for are null.
+struct LearnerState {
+    double* q;         // the current iterate
+    double* average;   // of the iterates
+    double* eta;       // the dual variable, of the printed algorithms
+    float* offset;     // the dual variable less the average
+    float* curvature;  // running mean of f*''
+    double* weight;    // of a ball
+    float* excess;     // running mean of |f(t) - radius|
+    uint32_t* visits;
+    int32_t* lowest;        // the successor with the lowest outcome so far, -1 for none
+    double* lowest_reward;  // and what it paid, where that belongs to the outcome
+    float* lowest_offset;   // the same less the anchor, where it is a bound only
+    float* rarity;          // the frequency of the lowest successor
+    int32_t* greedy;        // of each state, the pair with the largest Q
+    double* extent;         // of each replication, the least and the largest reward
+    int64_t* diverged;      // of each replication, the step at which Q was no longer finite, or -1
+    const int64_t* state_ptr;
+    int64_t n_states, n_pairs, replications;
+};
+
+struct LearnerSettings {
+    double discount;
+    bool inside;  // does the reward belong to the outcome, and so to nature's choice?
+    bool can_end;
+    bool growing;      // is the range of rewards learned as well?
+    bool by_visits;    // do schedules count visits of the pair, or steps?
+    bool constrained;  // is the level a radius, or a weight?
+    bool literal;      // Algorithm 2 to the letter: V is not projected
+    double anchor;     // a typical reward
+    double burn_in;    // steps that are left out of the average
+    double low, high;  // of the dual variable, in the printed algorithms
+    const double* levels;
+    bool shared_level;
+};
+
+struct Transition {
+    int64_t state, pair, successor;
+    double reward;
+};
+
+// Transitions of all replications, entry [step * replications + r]; the successor n_states is the end.
+struct Experience {
+    const int32_t* states;
+    const int32_t* pairs;
+    const double* rewards;
+    const int32_t* following;
+    int64_t length;
+};
+
+constexpr double clip(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
+
+// The values that are possible, and the rewards that have come.
+struct Range {
+    double low, high, least_reward, most_reward;
+
+    Range(const LearnerSettings& settings, const double* extent) : least_reward(extent[0]), most_reward(extent[1]) {
+        low = least_reward / (1.0 - settings.discount);
+        high = most_reward / (1.0 - settings.discount);
+        if (settings.can_end) {
+            low = smaller(low, 0.0);
+            high = larger(high, 0.0);
+        }
+    }
+};
+
+// A step's counters.
+inline uint32_t count_visit(uint32_t& visits) {
+    const uint32_t before = visits;
+    visits += before < UINT32_MAX;
+    return before;
+}
+
+// Keep greedy[state] at the pair of the largest value after that of `pair` changed; ties go to the first pair.
+inline void renew_greedy(const LearnerState& tables, const double* values, int64_t replication, int64_t state,
+                         int64_t pair) {
+    constexpr int64_t FEW = 4;
+    int32_t& greedy = tables.greedy[replication * tables.n_states + state];
+    const double* row = values + replication * tables.n_pairs;
+    const int64_t first = tables.state_ptr[state], last = tables.state_ptr[state + 1];
+    int64_t best = greedy;
+    if (last - first > FEW && best != pair) {
+        if (row[pair] > row[best] || (row[pair] == row[best] && pair < best)) greedy = static_cast<int32_t>(pair);
+        return;
+    }
+    // Few actions are compared one by one, without a branch that depends on chance.
+    best = first;
+    double top = row[first];
+    for (int64_t candidate = first + 1; candidate < last; ++candidate) {
+        const bool is_larger = row[candidate] > top;
+        best = is_larger ? candidate : best;
+        top = is_larger ? row[candidate] : top;
+    }
+    greedy = static_cast<int32_t>(best);
+}
+
+}  // namespace robustmdp

@@ -1,0 +1,109 @@
+"""Tables of a learner, O(|S||A|): how they are saved, and what may be loaded into them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks, _core
+from robustmdp.learning.sources import Shape
+from robustmdp.models import columns
+
+FloatArray = npt.NDArray[np.float64]
+Tables = dict[str, npt.NDArray[Any]]
+LARGEST_FLOAT = sys.float_info.max
+MOST_SAMPLES = 1 << 61  # streams of random numbers are numbered with 63 bits, and a transition takes up to two
+
+
+class Expected(NamedTuple):
+    """What a saved table must be: type, shape, and the range of its entries, one or one per entry."""
+
+    dtype: npt.DTypeLike
+    shape: tuple[int, ...]
+    least: npt.ArrayLike | None = None
+    most: npt.ArrayLike | None = None
+
+
+def check_tables(saved: Tables, expected: Mapping[str, Expected]) -> None:
+    """Refuse tables that no run can have saved, before compiled code takes an entry for an index."""
+    _checks.must(
+        saved.keys() == expected.keys(), f"the tables must be {', '.join(sorted(expected))}: got {sorted(saved)}"
+    )
+    for name, (dtype, shape, least, most) in expected.items():
+        table = saved[name]
+        _checks.must(
+            table.dtype == dtype and table.shape == shape,
+            f"{name} must be {np.dtype(dtype)} of shape {shape}: got {table.dtype} of shape {table.shape}",
+        )
+        if least is not None and most is not None:
+            wrong = ~((table >= least) & (table <= most))  # NaN is outside of every range
+            if wrong.any():
+                first = int(np.argmax(wrong))
+                low, high = (np.broadcast_to(bound, shape).flat[first] for bound in (least, most))
+                columns.refuse(first, f"lie in {low}..{high}", name, table)
+
+
+class Tabled:
+    """Tables that the core moves; what it makes of them is made anew where they travel."""
+
+    tables: Tables
+    extent: FloatArray
+    diverged: npt.NDArray[np.int64]
+    _shape: Shape
+
+    def save(self) -> Tables:
+        """Copies are not needed: what is saved is written at once."""
+        return self._all()
+
+    def load(self, saved: Tables) -> None:
+        """Into the tables that are there, once they are known to be those of such a run."""
+        own, limits = self._all(), self._limits()
+        check_tables(
+            saved, {name: Expected(table.dtype, table.shape, *limits.get(name, ())) for name, table in own.items()}
+        )
+        for name, table in own.items():
+            table[:] = saved[name]
+        has_diverged = np.repeat(self.diverged >= 0, self._shape.n_pairs)
+        for name in own.keys() & {"q", "average"}:
+            # Q may be -inf where nothing is known, and anything in a replication that has diverged.
+            least = -math.inf if self._shape.reward_range is None else -LARGEST_FLOAT
+            wrong = ~((own[name] >= least) & (own[name] <= LARGEST_FLOAT)) & ~has_diverged
+            columns.refuse_where(wrong, "be finite", name, own[name])
+
+    def _limits(self) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:
+        """The range of each table that kernels index with or count on; of the extent while it is fresh."""
+        shape, replications = self._shape, len(self.diverged)
+        return {
+            "greedy": (np.tile(shape.state_ptr[:-1], replications), np.tile(shape.state_ptr[1:] - 1, replications)),
+            "lowest": (-1, shape.n_states),
+            "drawn": (0, MOST_SAMPLES),
+            "diverged": (-1, MOST_SAMPLES),
+            "extent": limits_of_extent(self.extent, shape),
+        }
+
+    def _all(self) -> Tables:
+        return {**self.tables, "extent": self.extent, "diverged": self.diverged}
+
+    @cached_property
+    def _state(self) -> Any:
+        """The tables by name, for the core."""
+        extent = self.extent.reshape(-1)
+        return _core.LearnerState(
+            state_ptr=np.asarray(self._shape.state_ptr), extent=extent, diverged=self.diverged, **self.tables
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "learner", "_refiner")}
+
+
+def limits_of_extent(fresh: FloatArray, shape: Shape) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    """The smallest and the largest reward so far: those that are known in advance, or any that are finite."""
+    if shape.reward_range is not None:
+        return fresh, fresh
+    return (-LARGEST_FLOAT, -math.inf), (math.inf, LARGEST_FLOAT)
