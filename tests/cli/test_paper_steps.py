@@ -25,6 +25,6 @@ def test_a_frozen_lake_meets_no_read_only_array() -> None:
     pytest.importorskip("gymnasium")
     outcome = run("learn", "gym:FrozenLake-v1", *PAPER)
     assert "read-only" not in outcome.output
-    # A thousand of the paper's steps leave Q far off; the holes, in which no action is ever taken, are left out of d_min.
+    # A thousand of the paper's steps leave Q far off; holes, in which nobody ever acts, do not count in d_min.
     assert outcome.exit_code == 3
     assert "diverged: After 1000 steps Q is far off any possible return" in outcome.output
