@@ -449,3 +449,19 @@ def test_settings_need_one_reference_each() -> None:
         rm.run_many([rm.GenerativeQLearning(DOUBT)], CHAIN, 1, seeds=1, references=[0, 0])
     with pytest.raises(ValueError, match="learners must hold at least one learner"):
         rm.run_many([], CHAIN, 1, seeds=1)
+
+
+def test_a_callback_sees_each_record_and_may_stop_the_run() -> None:
+    learner, seen = rm.MarkovianQLearning(DOUBT), []
+
+    def look(step: int, state: Any) -> bool:
+        assert state.q.shape == state.iterate.shape == state.visits.shape == (10, 2)
+        assert state.visits.sum() == step
+        seen.append((step, state.q))
+        return step == 600
+
+    stopped = learner.run(CHAIN, 1000, record_every=200, callback=look)
+    assert [step for step, _ in seen] == stopped.trace["steps"].tolist() == [200, 400, 600]
+    assert stopped.status.code == "interrupted"
+    assert np.array_equal(seen[-1][1], stopped.q)
+    assert not np.array_equal(seen[0][1], stopped.q)

@@ -25,6 +25,29 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class LearnerState:
+    """What a learner knows at a step, for a callback: tables (S, A), made when asked for."""
+
+    shape: Shape
+    pupil: Pupil
+
+    @property
+    def q(self) -> FloatArray:
+        """What would be returned now; -inf where an action is unavailable."""
+        return self.shape.table(self.pupil.q().copy(), -math.inf)
+
+    @property
+    def iterate(self) -> FloatArray:
+        """The current Q, which `q` averages."""
+        return self.shape.table(self.pupil.iterate().copy(), -math.inf)
+
+    @property
+    def visits(self) -> npt.NDArray[np.uint32]:
+        """How often each pair was drawn."""
+        return self.shape.table(self.pupil.tables["visits"].copy(), 0)
+
+
 def solution_of(run: Run, index: int) -> Solution:
     """What one replication learned."""
     shape, pupil = run.source.shape, run.pupil

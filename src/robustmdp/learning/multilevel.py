@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,10 @@ class _Multilevel(Tabled):
         self.diverged = np.full(replications, -1, np.int64)
         self._inside = shape.rewards_on_successors
 
+    @cached_property
+    def _betas(self) -> Any:
+        return _core.Steps(*self.q_steps)
+
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
         for iteration in range(first, first + count):
@@ -94,7 +99,7 @@ class _Multilevel(Tabled):
         span = slice(replication * shape.n_pairs, (replication + 1) * shape.n_pairs)
         q, visits = self.tables["q"][span], self.tables["visits"][span]
         v = np.append(np.clip(np.maximum.reduceat(q, shape.state_ptr[:-1]), *shape.value_range), 0.0)
-        beta = float(self.q_steps.at(iteration))
+        beta = self._betas.at(iteration)
         for pair in range(shape.n_pairs):
             # The level is drawn from a stream of its own, far from the samples'.
             u = source.number(replication, (1 << 62) + iteration * shape.n_pairs + pair)

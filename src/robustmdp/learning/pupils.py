@@ -364,6 +364,10 @@ class PrintedSweeper(_Printed):
         self._v = np.zeros((replications, shape.n_states + 1))
 
     @cached_property
+    def _betas(self) -> Any:
+        return _core.Steps(*self.q_steps)
+
+    @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
         return level.price.refiner(self._state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
@@ -379,7 +383,7 @@ class PrintedSweeper(_Printed):
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        frozen = self._v, float(self.q_steps.at(iteration)), self._fresh, iteration * draws
+        frozen = self._v, self._betas.at(iteration), self._fresh, iteration * draws
         first = iteration * shape.n_pairs * draws
         if source.world is not None:
             self._refiner.refine_all(source.world, *frozen, first, self._inner_steps)

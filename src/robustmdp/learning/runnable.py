@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from robustmdp.learning.learned import LearnerState
 from robustmdp.learning.replications import replicate, seed_of
 from robustmdp.learning.running import Progress, begin, finish, resume
 from robustmdp.result import Solution
@@ -28,6 +29,7 @@ class Runnable:
         checkpoint: str | Path | None = None,
         checkpoint_every: int | None = None,
         progress: Callable[[Progress], Any] | None = None,
+        callback: Callable[[int, LearnerState], Any] | None = None,
         discount: float | None = None,
         reward_range: tuple[float, float] | None = None,
         start: int | None = None,
@@ -47,13 +49,16 @@ class Runnable:
             Where and how often to save; `robustmdp.resume(path)` goes on from there. By default ten times a run.
         progress : callable, optional
             Called several times a second with a `Progress`; returning True stops the run.
+        callback : callable (step, state), optional
+            Called at each record, every `record_every` steps, with what is known then: `state.q`, `state.iterate` and
+            `state.visits`, (S, A) each. Returning True stops the run.
         discount, reward_range : for worlds that do not know their own (default discount 0.95)
         start : int
             The first state of an episode in an MDP or a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         task = begin(self._learner, world, [seed_of(seed)], steps, samples, reference, record_every, **where)
-        return finish(task, checkpoint, checkpoint_every, progress)
+        return finish(task, checkpoint, checkpoint_every, progress, callback)
 
     def run_many(
         self,

@@ -127,6 +127,7 @@ class Run:
         save: Callable[[Run], None] | None = None,
         save_every: int = 0,
         report: Callable[[Progress], Any] | None = None,
+        callback: Callable[[int, learned.LearnerState], Any] | None = None,
     ) -> None:
         """Advance to the last step, recording and saving on the way; Ctrl-C leaves what is done."""
         began, first, piece = time.monotonic(), self.done, 1
@@ -140,14 +141,16 @@ class Run:
                 taken = self.pupil.advance(self.source, self.done, wanted)
                 self.done += taken
                 piece = _next_piece(piece, time.monotonic() - tick)
-                ended = taken < wanted
+                ended, stopped = taken < wanted, False
                 if self.done % self.record_every == 0 or self.done == self.steps or ended:
                     self._record()
+                    if callback is not None:
+                        stopped = callback(self.done, learned.LearnerState(self.source.shape, self.pupil)) is True
                 if ended:
                     break
                 if save is not None and self.done % save_every == 0 and self.done < self.steps:
                     save(self)
-                if patience.asked or (report is not None and report(self._progress(began, first)) is True):
+                if stopped or patience.asked or (report is not None and report(self._progress(began, first)) is True):
                     self.code = "interrupted"
                     break
         except KeyboardInterrupt:  # in the midst of a piece: what is on disk is sounder
@@ -292,13 +295,14 @@ def finish(
     checkpoint: str | Path | None,
     checkpoint_every: int | None,
     progress: Callable[[Progress], Any] | None,
+    callback: Callable[[int, learned.LearnerState], Any] | None = None,
 ) -> Solution:
     """Take the steps that are left, saving on the way, and say what was learned."""
     every = max(1, task.steps // 10) if checkpoint_every is None else checkpoint_every
     _checks.positive_integer("checkpoint_every", every)
     save = None if checkpoint is None else checkpoints.Saver(task, Path(checkpoint), every)
     with Patience() as patience:
-        task.complete(patience, save, every, progress)
+        task.complete(patience, save, every, progress, callback)
     solutions = task.solutions()
     warn_of_the_unvisited(solutions, task.source.shape, 4)
     return solutions[0]

@@ -99,7 +99,8 @@ class Tabled:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "learner", "_refiner")}
+        compiled = ("_state", "learner", "_refiner", "_betas")
+        return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
 
 def limits_of_extent(fresh: FloatArray, shape: Shape) -> tuple[npt.ArrayLike, npt.ArrayLike]:
