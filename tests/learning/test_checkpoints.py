@@ -33,7 +33,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import robustmdp as rm
-from robustmdp.learning import checkpoints, running
+from robustmdp.learning import checkpoints, runs
 
 # Short runs miss some pairs, which is not the point here; test_messages tests the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair")
@@ -151,7 +151,7 @@ def assert_same(a: rm.Solution, b: rm.Solution) -> None:
 def test_a_stopped_run_goes_on_to_the_same_bits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, path = CASES[name], tmp_path / "run"
     whole = undisturbed(name, tmp_path)
-    monkeypatch.setattr(running, "_SECONDS_PER_PIECE", 0.001)  # many places to stop at
+    monkeypatch.setattr(runs, "_SECONDS_PER_PIECE", 0.001)  # many places to stop at
     for share in (0.5,) if name in TWINS else (0.001, 0.3, 0.999):
         stop = share * case.steps
         stopped = case.run(tmp_path, checkpoint=path, progress=lambda seen, stop=stop: seen.step >= stop)

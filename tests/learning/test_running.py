@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
-from robustmdp.learning import running
+from robustmdp.learning import runs
 
 # Short runs miss some pairs, which is not the point here; test_messages tests the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair")
@@ -126,7 +126,7 @@ def test_what_is_learned_does_not_depend_on_who_watches(
         learner = rm.MarkovianQLearning.paper(DOUBT, d_min=0.1, d_max=0.3)
     plain = learner.run(world, steps, record_every=100)
     assert same(plain, learner.run(world, steps, record_every=100, progress=lambda seen: None))
-    monkeypatch.setattr(running, "_SECONDS_PER_PIECE", 0.0)  # piece by piece, one step each
+    monkeypatch.setattr(runs, "_SECONDS_PER_PIECE", 0.0)  # piece by piece, one step each
     assert same(plain, learner.run(world, steps, record_every=100))
     dense = learner.run(world, steps, record_every=7)
     assert np.array_equal(plain.q, dense.q)
@@ -140,13 +140,13 @@ def test_what_is_learned_does_not_depend_on_who_watches(
 def test_a_diverged_run_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     # It stops when the loop looks, and how often it looks is a matter of time.
     learner = rm.MarkovianQLearning.paper(rm.Penalized(rm.ChiSquare(), 0.5), literal=True)
-    runs = []
+    found = []
     for seconds in (0.0, 1000.0):
-        monkeypatch.setattr(running, "_SECONDS_PER_PIECE", seconds)
-        runs.append(learner.run(CHAIN, 100_000, record_every=350))  # it overflows at step 314
-    assert runs[0].status.code == "diverged"
-    assert same(*runs)
-    assert runs[0].steps == runs[0].samples == runs[0].visits.sum()
+        monkeypatch.setattr(runs, "_SECONDS_PER_PIECE", seconds)
+        found.append(learner.run(CHAIN, 100_000, record_every=350))  # it overflows at step 314
+    assert found[0].status.code == "diverged"
+    assert same(*found)
+    assert found[0].steps == found[0].samples == found[0].visits.sum()
 
 
 # Many at once.
@@ -241,7 +241,7 @@ def test_control_c_while_reporting_leaves_what_is_done() -> None:
 @pytest.mark.parametrize("kind", ["markovian", "epsilon greedy", "generative", "generative paper"])
 @pytest.mark.parametrize("at", [1, 2, 777, 40_000])
 def test_control_c_inside_a_world_leaves_what_is_done(at: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_SECONDS_PER_PIECE", 1000.0)  # so that 40,000 comes within a piece of several blocks
+    monkeypatch.setattr(runs, "_SECONDS_PER_PIECE", 1000.0)  # so that 40,000 comes within a piece of several blocks
     calls = 0
 
     def interrupted(state: int, action: int, rng: np.random.Generator) -> tuple[float, int, bool]:

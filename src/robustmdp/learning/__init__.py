@@ -8,5 +8,5 @@ from robustmdp.learning.markovian import MarkovianQLearning as MarkovianQLearnin
 from robustmdp.learning.multilevel import MultilevelQLearning as MultilevelQLearning
 from robustmdp.learning.plug_in import PlugIn as PlugIn
 from robustmdp.learning.replications import run_many as run_many
-from robustmdp.learning.running import Progress as Progress
 from robustmdp.learning.running import resume as resume
+from robustmdp.learning.runs import Progress as Progress

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
 import numpy as np
@@ -23,12 +23,10 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._files import whole
 from robustmdp.learning import settings
+from robustmdp.learning.runs import WATCHED, Learner, Record, Run
 from robustmdp.learning.sources.base import check_reward_range
 from robustmdp.learning.tables import MOST_SAMPLES, Expected, check_tables
 from robustmdp.models import MDP, columns, consistency
-
-if TYPE_CHECKING:
-    from robustmdp.learning.running import Learner, Run
 
 FORMAT = 2
 _WORLD, _TABLE = "world.", "table."
@@ -290,8 +288,6 @@ def _check_count(run: Run) -> None:
 
 def _restore_records(run: Run, saved: Saved) -> None:
     """The trace, the reference, and the values from which the next residual is estimated."""
-    from robustmdp.learning.running import _WATCHED, Record
-
     tensors = {name: tensor for name, tensor in saved.tensors.items() if not name.startswith((_WORLD, _TABLE))}
     replications, pairs, count = len(run.seeds), run.source.shape.n_pairs, len(tensors.get("trace.step", ()))
     expected = {
@@ -302,7 +298,7 @@ def _restore_records(run: Run, saved: Saved) -> None:
     if saved.head.referenced:
         expected["reference"] = Expected(np.float64, (pairs,))
     if "watched.q" in tensors:
-        watched = replications, min(_WATCHED, pairs)
+        watched = replications, min(WATCHED, pairs)
         expected["watched.q"] = Expected(np.float64, watched)
         expected["watched.visits"] = Expected(np.int64, watched, 0, MOST_SAMPLES)
     check_tables(tensors, expected)

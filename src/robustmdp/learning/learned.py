@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,40 +12,15 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.pupils import Pupil
+from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
 from robustmdp.result import Adversary, Solution, Status, error_bound
 
-if TYPE_CHECKING:
-    from robustmdp.learning.running import Run
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class LearnerState:
-    """What a learner knows at a step, for a callback: tables (S, A), made when asked for."""
-
-    shape: Shape
-    pupil: Pupil
-
-    @property
-    def q(self) -> FloatArray:
-        """What would be returned now; -inf where an action is unavailable."""
-        return self.shape.table(self.pupil.q().copy(), -math.inf)
-
-    @property
-    def iterate(self) -> FloatArray:
-        """The current Q, which `q` averages."""
-        return self.shape.table(self.pupil.iterate().copy(), -math.inf)
-
-    @property
-    def visits(self) -> npt.NDArray[np.uint32]:
-        """How often each pair was drawn."""
-        return self.shape.table(self.pupil.tables["visits"].copy(), 0)
 
 
 def solution_of(run: Run, index: int) -> Solution:

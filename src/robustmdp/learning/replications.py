@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.learning.running import Patience, Progress, Run, begin, warn_of_the_unvisited
+from robustmdp.learning.running import begin, solutions_of, warn_of_the_unvisited
+from robustmdp.learning.runs import Patience, Progress, Run
 from robustmdp.models import MDP
 from robustmdp.operators.threads import thread_count
 from robustmdp.result import Solution
@@ -85,7 +86,7 @@ def replicate(
         runs = list(engine.map(partial(group, Patience()), items))
     solutions: list[list[Solution]] = [[] for _ in learners]
     for (index, _), run in zip(items, runs, strict=True):
-        solutions[index] += run.solutions()
+        solutions[index] += solutions_of(run)
     warn_of_the_unvisited([each for found in solutions for each in found], runs[0].source.shape, 4)
     return solutions
 

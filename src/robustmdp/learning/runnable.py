@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy.typing as npt
 
-from robustmdp.learning.learned import LearnerState
 from robustmdp.learning.replications import replicate, seed_of
-from robustmdp.learning.running import Progress, begin, finish, resume
+from robustmdp.learning.running import begin, finish, resume
+from robustmdp.learning.runs import LearnerState, Progress
+from robustmdp.learning.settings import remember
 from robustmdp.result import Solution
 
 
 class Runnable:
     """A learner is a frozen record of settings; worlds and seeds come in as arguments."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        remember(cls)
 
     def run(
         self,

@@ -1,228 +1,24 @@
-"""The one loop of all learners: advance, record, save, report, and make a Solution of what was learned."""
+"""From a world to a Solution: begin a run, finish it, go on with one that was saved."""
 
 from __future__ import annotations
 
 import math
-import signal
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning import checkpoints, learned
-from robustmdp.learning.pupils import Pupil
-from robustmdp.learning.sources import LogSource, ModelSource, OnePath, Shape, Source, source_of
-from robustmdp.models import MDP
-from robustmdp.operators import RobustBellman
+from robustmdp.learning import checkpoints
+from robustmdp.learning.learned import solution_of
+from robustmdp.learning.runs import WITHOUT_END, Learner, LearnerState, Patience, Progress, Run
+from robustmdp.learning.sources import LogSource, OnePath, Shape, Source, source_of
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
-_SECONDS_PER_PIECE = 0.25  # how long a run may be deaf to Ctrl-C and silent about its progress
-_WITHOUT_END = 1 << 62
-_WATCHED = 4096  # pairs whose changes estimate the Bellman residual where no model is known
-
-
-class Progress(NamedTuple):
-    """How far a run is; `seconds_left` is NaN until a rate is known."""
-
-    step: int
-    steps: int
-    samples: int
-    rate: float
-    seconds_left: float
-    error: float
-
-
-class Patience:
-    """Ctrl-C is noted and obeyed between pieces, when world and tables agree; a second one is obeyed at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: Any = None
-
-    def __enter__(self) -> Patience:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def _note(self, number: int, frame: Any) -> None:
-        del number, frame
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def __exit__(self, *problem: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-
-class Record(NamedTuple):
-    """An entry of the trace; samples and errors (or residuals) per replication."""
-
-    step: int
-    samples: npt.NDArray[np.int64]
-    errors: FloatArray
-
-
-class Learner(Protocol):
-    """A frozen record of settings."""
-
-    @property
-    def ambiguity(self) -> Ambiguity:
-        """How far the truth may be."""
-
-    @property
-    def behaviour(self) -> Any:
-        """Who chooses the actions."""
-
-    @property
-    def touring(self) -> bool:
-        """Does a step visit every pair?"""
-
-    def samples_per_step(self, shape: Shape) -> int:
-        """How many transitions a step takes."""
-
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
-        """Fresh tables."""
-
-
-@dataclass
-class Run:
-    """Some replications of one learner in one world, from first step to last."""
-
-    learner: Learner
-    source: Source
-    seeds: list[int]
-    steps: int
-    horizon: int  # the steps, or an estimate of them where only the end of a log will tell
-    reference: FloatArray | None
-    record_every: int
-    start: int | None
-    watched: tuple[FloatArray, npt.NDArray[Any]] | None = None
-    pupil: Pupil = field(init=False)
-    done: int = 0
-    trace: list[Record] = field(default_factory=list)
-    code: str = "step_limit"
-    notes: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.pupil = self.learner.pupil(self.source, len(self.seeds), self.horizon)
-
-    def samples(self, index: int) -> int:
-        """Transitions that a replication has drawn so far."""
-        drawn = self.pupil.tables.get("drawn")  # where chance decides how many
-        return self.done * self.learner.samples_per_step(self.source.shape) if drawn is None else int(drawn[index])
-
-    def complete(
-        self,
-        patience: Patience,
-        save: Callable[[Run], None] | None = None,
-        save_every: int = 0,
-        report: Callable[[Progress], Any] | None = None,
-        callback: Callable[[int, learned.LearnerState], Any] | None = None,
-    ) -> None:
-        """Advance to the last step, recording and saving on the way; Ctrl-C leaves what is done."""
-        began, first, piece = time.monotonic(), self.done, 1
-        try:
-            while self.done < self.steps and not self._all_diverged():
-                stops = [self.steps, _next_multiple(self.done, self.record_every), self.done + piece]
-                if save is not None:
-                    stops.append(_next_multiple(self.done, save_every))
-                wanted = min(stops) - self.done
-                tick = time.monotonic()
-                taken = self.pupil.advance(self.source, self.done, wanted)
-                self.done += taken
-                piece = _next_piece(piece, time.monotonic() - tick)
-                ended, stopped = taken < wanted, False
-                if self.done % self.record_every == 0 or self.done == self.steps or ended:
-                    self._record()
-                    if callback is not None:
-                        stopped = callback(self.done, learned.LearnerState(self.source.shape, self.pupil)) is True
-                if ended:
-                    break
-                if save is not None and self.done % save_every == 0 and self.done < self.steps:
-                    save(self)
-                if stopped or patience.asked or (report is not None and report(self._progress(began, first)) is True):
-                    self.code = "interrupted"
-                    break
-        except KeyboardInterrupt:  # in the midst of a piece: what is on disk is sounder
-            self.code = "interrupted"
-            return
-        if save is not None:
-            save(self)
-
-    def _all_diverged(self) -> bool:
-        return bool(np.all(self.pupil.diverged >= 0))
-
-    def _progress(self, began: float, first: int) -> Progress:
-        elapsed = time.monotonic() - began
-        pace = (self.done - first) / elapsed if elapsed > 0 else math.nan
-        error = float(np.mean(self.trace[-1].errors)) if self.trace else math.nan
-        rate = pace * self.learner.samples_per_step(self.source.shape) * len(self.seeds)
-        left = max(self.horizon - self.done, 0) / pace if pace > 0 else math.nan
-        return Progress(self.done, self.horizon, self.samples(0), rate, left, error)
-
-    def _record(self) -> None:
-        if self.trace and self.trace[-1].step == self.done:
-            return
-        q = self.pupil.q().reshape(len(self.seeds), -1)
-        with np.errstate(invalid="ignore", over="ignore"):  # a diverged replication ends with what it was
-            errors = self._residuals(q) if self.reference is None else _distances(q, self.reference)
-        samples = np.array([self.samples(index) for index in range(len(self.seeds))])
-        self.trace.append(Record(self.done, samples, errors))
-
-    def _residuals(self, q: FloatArray) -> FloatArray:
-        """max |TQ - Q| where the model is known; otherwise the mean change per step size of some pairs, which is it."""
-        if isinstance(self.source, ModelSource):
-            return np.array([self._residual(self.source.mdp, row) for row in q])
-        chosen = np.linspace(0, q.shape[1] - 1, min(_WATCHED, q.shape[1])).astype(np.int64)
-        now = self.pupil.iterate().reshape(len(self.seeds), -1)[:, chosen].copy()
-        visits = self.pupil.tables["visits"].reshape(len(self.seeds), -1)[:, chosen].astype(np.int64)
-        before, self.watched = self.watched, (now, visits)
-        if before is None:
-            return np.full(len(self.seeds), math.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):  # pairs not visited since then, or never
-            sizes = self.pupil.q_steps.at(0.5 * (visits + before[1]) if self.pupil.by_visits else float(self.done))
-            pace = np.abs(now - before[0]) / ((visits - before[1]) * sizes)
-        largest: FloatArray = np.where(np.isfinite(pace), pace, 0.0).max(axis=1)
-        return largest
-
-    def _residual(self, mdp: MDP, q: FloatArray) -> float:
-        if not np.isfinite(q).all():
-            return math.nan
-        bellman = RobustBellman(
-            mdp, self.learner.ambiguity, threads=1
-        )  # a fresh one: its memory shows in the last bits
-        return float(np.abs(mdp.pairs(bellman.apply_q(mdp.table(q))) - q).max())
-
-    def solutions(self) -> list[Solution]:
-        """What each replication learned."""
-        return [learned.solution_of(self, index) for index in range(len(self.seeds))]
-
-
-def _distances(q: FloatArray, reference: FloatArray) -> FloatArray:
-    """max |Q - reference| of each replication, over what it knows anything of."""
-    largest: FloatArray = np.where(q == -math.inf, 0.0, np.abs(q - reference)).max(axis=1)
-    return largest
-
-
-def _next_piece(piece: int, seconds: float) -> int:
-    """Pieces double until they last; their size changes nothing but how often a run comes up for air."""
-    if seconds < 0.5 * _SECONDS_PER_PIECE:
-        return piece * 2
-    return max(1, piece // 2) if seconds > _SECONDS_PER_PIECE else piece
-
-
-def _next_multiple(done: int, every: int) -> int:
-    return (done // every + 1) * every
 
 
 def begin(
@@ -253,7 +49,7 @@ def begin(
 def _steps(learner: Learner, source: Source, steps: int | None, samples: int | None) -> tuple[int, int]:
     """How many steps at most, and how many to expect."""
     if isinstance(source, LogSource) and steps is None and samples is None:
-        return (_WITHOUT_END if source.length is None else source.length), source.expected_length
+        return (WITHOUT_END if source.length is None else source.length), source.expected_length
     _checks.must((steps is None) != (samples is None), "give steps or samples, one of them")
     if steps is not None:
         wanted = _checks.positive_integer("steps", steps)
@@ -290,12 +86,17 @@ def warn_of_the_unvisited(solutions: Iterable[Solution], shape: Shape, stackleve
             return
 
 
+def solutions_of(task: Run) -> list[Solution]:
+    """What each replication learned."""
+    return [solution_of(task, index) for index in range(len(task.seeds))]
+
+
 def finish(
     task: Run,
     checkpoint: str | Path | None,
     checkpoint_every: int | None,
     progress: Callable[[Progress], Any] | None,
-    callback: Callable[[int, learned.LearnerState], Any] | None = None,
+    callback: Callable[[int, LearnerState], Any] | None = None,
 ) -> Solution:
     """Take the steps that are left, saving on the way, and say what was learned."""
     every = max(1, task.steps // 10) if checkpoint_every is None else checkpoint_every
@@ -303,7 +104,7 @@ def finish(
     save = None if checkpoint is None else checkpoints.Saver(task, Path(checkpoint), every)
     with Patience() as patience:
         task.complete(patience, save, every, progress, callback)
-    solutions = task.solutions()
+    solutions = solutions_of(task)
     warn_of_the_unvisited(solutions, task.source.shape, 4)
     return solutions[0]
 
@@ -347,21 +148,8 @@ def resume(
         task = begin(restored, world, [head.seed], head.horizon, None, None, head.record_every, **where)
     checkpoints.restore(task, saved)
     task.steps = last
-    if progress is not None and last != _WITHOUT_END:
-        progress = _count_to(last, progress, task)
     every = head.every if checkpoint_every is None else checkpoint_every
     return finish(task, checkpoint or path, every, progress)
-
-
-def _count_to(steps: int, progress: Callable[[Progress], Any], task: Run) -> Callable[[Progress], Any]:
-    """Report towards `steps`: the horizon of an extended run stays that of its first plan, for the burn-in."""
-    per_step = task.learner.samples_per_step(task.source.shape)
-
-    def report(seen: Progress) -> Any:
-        left = (steps - seen.step) * per_step / seen.rate if seen.rate > 0 else math.nan
-        return progress(seen._replace(steps=steps, seconds_left=left))
-
-    return report
 
 
 def check_burn_in(burn_in: Any) -> None:

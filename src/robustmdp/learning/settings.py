@@ -18,20 +18,19 @@ _SCHEDULES = (
 )  # fmt: skip
 
 
-def _known() -> dict[str, Any]:
-    from robustmdp.learning import generative, markovian, multilevel, plug_in
+_known: dict[str, Any] = {
+    **{name: getattr(divergences, name) for name in _DIVERGENCES},
+    **{name: getattr(schedules, name) for name in _SCHEDULES},
+    "Nominal": ambiguity.Nominal,
+    "Penalized": ambiguity.Penalized,
+    "Constrained": ambiguity.Constrained,
+    "EpsilonGreedy": behaviour.EpsilonGreedy,
+}
 
-    makers: dict[str, Any] = {name: getattr(divergences, name) for name in _DIVERGENCES}
-    makers |= {name: getattr(schedules, name) for name in _SCHEDULES}
-    makers |= {"Nominal": ambiguity.Nominal, "Penalized": ambiguity.Penalized, "Constrained": ambiguity.Constrained}
-    makers |= {"EpsilonGreedy": behaviour.EpsilonGreedy}
-    makers |= {
-        record.__name__: record
-        for record in (
-            generative.GenerativeQLearning, markovian.MarkovianQLearning, plug_in.PlugIn, multilevel.MultilevelQLearning
-        )
-    }  # fmt: skip
-    return makers
+
+def remember(record: type) -> None:
+    """Let a learner's record come back from a checkpoint."""
+    _known[record.__name__] = record
 
 
 def to_words(thing: Any) -> Any:
@@ -64,11 +63,10 @@ def from_words(words: Any) -> Any:
         return words
     if "number" in words:
         return float(words["number"])
-    known = _known()
     name = str(words.get("type"))
-    _checks.must(name in known, f"a checkpoint must hold records that this version knows: got {name!r}")
+    _checks.must(name in _known, f"a checkpoint must hold records that this version knows: got {name!r}")
     arguments = {key: from_words(value) for key, value in words.items() if key != "type"}
     try:
-        return known[name](**arguments)
+        return _known[name](**arguments)
     except TypeError as problem:
         _checks.fail(f"a checkpoint must hold settings that this version knows: {name} does not fit ({problem})")
