@@ -490,3 +490,11 @@ def test_a_log_is_not_asked_for_steps_but_a_round_is() -> None:
         ASK.run(LOG)
     with pytest.warns(RuntimeWarning, match="must visit every pair"):
         assert FOLLOW.run(LOG).steps == 2
+
+
+def test_worlds_that_are_too_large() -> None:
+    sentence = "a learner's world must have fewer than 2^31 pairs: got 4,294,967,294"
+    huge = rm.Simulator(lambda state, action, rng: (0.0, 0, False), 2**31 - 1, 2, 0.9, (0.0, 1.0))
+    log = rm.Trajectory([0, 2**31 - 2], [0, 1], [0.0, 0.0], [0, 0])
+    for world in (huge, log):
+        refused(ValueError, sentence, lambda world=world: rm.MarkovianQLearning(DOUBT).run(world, 2))

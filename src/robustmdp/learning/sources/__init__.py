@@ -15,7 +15,7 @@ from robustmdp.learning.sources.base import OnePath as OnePath
 from robustmdp.learning.sources.base import Shape as Shape
 from robustmdp.learning.sources.base import Source as Source
 from robustmdp.learning.sources.base import Student as Student
-from robustmdp.learning.sources.base import check_reward_range
+from robustmdp.learning.sources.base import check_reward_range, check_size
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
 from robustmdp.learning.sources.model import ModelSource as ModelSource
@@ -61,6 +61,7 @@ def source_of(
 
 
 def _full_chances(behaviour: Any, n_states: int, n_actions: int) -> Chances:
+    check_size(n_states * n_actions)
     return chances(behaviour, np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64), None, n_actions)
 
 

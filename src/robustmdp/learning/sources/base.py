@@ -59,6 +59,9 @@ class Shape:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        check_size(self.n_pairs)
+
     @property
     def n_pairs(self) -> int:
         """How many pairs."""
@@ -110,8 +113,14 @@ class Student(Protocol):
         """(replication, step, state, u) -> pair, for a policy that follows Q."""
 
 
+def check_size(n_pairs: int) -> None:
+    """Before memory is taken: transitions hold pairs as numbers of 32 bits."""
+    _checks.must(n_pairs < 2**31, f"a learner's world must have fewer than 2^31 pairs: got {n_pairs:,}")
+
+
 def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
     """Every action is available everywhere."""
+    check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
     return Shape(n_states=n_states, n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
 
