@@ -28,9 +28,11 @@ struct AliasTable {
     int64_t draw(int64_t first, int64_t size, double u) const {
         const double scaled = u * static_cast<double>(size);
         const int64_t column =
-            static_cast<int64_t>(scaled);               // < size, for u <= 1 - 2^-53 and rows are shorter than 2^53
-        const int64_t partner = other[first + column];  // loaded in any case: a wrongly guessed branch would cost more
-        return first + (scaled - static_cast<double>(column) < keep[first + column] ? column : partner);
+            static_cast<int64_t>(scaled);  // < size, for u <= 1 - 2^-53 and rows are shorter than 2^53
+        const int64_t partner = other[first + column];
+        // Without a branch, which would be guessed wrongly as often as not.
+        const int64_t stays = scaled - static_cast<double>(column) < keep[first + column];
+        return first + partner + (column - partner) * stays;
     }
 
 private:

@@ -20,7 +20,8 @@ template <class Price> class Follower {
 public:
     Follower(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
              const Steps& eta_steps)
-        : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps) {
+        : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
+          range_(settings, tables.extent), inverse_(inverse_of(settings.levels[0])) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
         if constexpr (Price::SMOOTH) near_ = price.slope(2.0);
     }
@@ -105,7 +106,7 @@ private:
             extent[0] = smaller(seen.reward, extent[0]);
             extent[1] = larger(seen.reward, extent[1]);
         }
-        Visit visit(Range(settings_, extent));
+        Visit visit(settings_.growing ? Range(settings_, extent) : range_);
         visit.rows = replication * tables_.n_pairs;
         visit.columns = replication * tables_.n_states;
         visit.cell = visit.rows + seen.pair;
@@ -136,8 +137,10 @@ private:
                 weight = first_weight(visit.level, spread(visit));
             visit.weight = weight;
         }
-        visit.inverse = visit.weight > 0.0 ? 1.0 / visit.weight : 0.0;
+        visit.inverse = settings_.shared_level && !settings_.constrained ? inverse_ : inverse_of(visit.weight);
     }
+
+    static double inverse_of(double weight) { return weight > 0.0 ? 1.0 / weight : 0.0; }
 
     double spread(const Visit& visit) const {
         const Range& range = visit.range;
@@ -269,6 +272,8 @@ private:
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
+    const Range range_;     // where it is known
+    const double inverse_;  // of the weight, where it is one for all
     double near_ = INFINITE;
 };
 

@@ -29,8 +29,9 @@ public:
             if (tables_.lowest) eta = smaller(eta, least + weight * price_.slope(draws + 2.0));
             const Tilt<double> tilt = price_.at((eta - x) / weight);
             tables_.eta[cell] = clip(eta + size * -tilt.growth, settings_.low, settings_.high);
-            // eta - w f*(y) in the form that loses least where outcomes are far off, as they are when Q explodes.
-            return tilt.slope < 0.5 ? eta - tilt.slope * (eta - x) + weight * tilt.cost : x - weight * tilt.excess;
+            // eta - w f*(y) in the form that loses least; to the letter, outcomes may be far off.
+            return settings_.literal && tilt.slope < 0.5 ? eta - tilt.slope * (eta - x) + weight * tilt.cost
+                                                         : x - weight * tilt.excess;
         }
         return x;
     }
@@ -58,7 +59,7 @@ public:
     PrintedFollower(const Price& price, const LearnerSettings& settings, const LearnerState& tables,
                     const Steps& q_steps, const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          dual_(price_, settings_, tables_) {}
+          range_(settings, tables.extent), dual_(price_, settings_, tables_) {}
 
     void absorb(int64_t first, const Experience& seen) {
         const int64_t n = tables_.replications;
@@ -73,20 +74,18 @@ public:
 private:
     void learn(int64_t step, int64_t replication, const Transition& seen) {
         if (tables_.diverged[replication] >= 0) return;
-        const Range range(settings_, tables_.extent + 2 * replication);
         const int64_t rows = replication * tables_.n_pairs, columns = replication * tables_.n_states;
         const int64_t cell = rows + seen.pair;
         const auto value = [&](int64_t successor) {
             if (successor >= tables_.n_states) return 0.0;
             const double v = tables_.q[rows + tables_.greedy[columns + successor]];
-            return settings_.literal ? v : clip(v, range.low, range.high);
+            return settings_.literal ? v : clip(v, range_.low, range_.high);
         };
         const uint32_t before = count_visit(tables_.visits[cell]);
         const uint64_t n = settings_.by_visits ? before : static_cast<uint64_t>(step);
         const double weight = dual_.weight(seen.pair), paid = settings_.inside ? seen.reward : 0.0;
         const double x = paid + settings_.discount * value(seen.successor), beta = q_steps_(n);
-        const double size =
-            weight > 0.0 ? weight * eta_steps_.relative(eta_steps_(n), settings_.discount, 1.0 / weight) : 0.0;
+        const double size = eta_steps_.absolute(eta_steps_(n), settings_.discount, weight);
         const double target = dual_.move(cell, weight, x, seen, size, before, value);
         const double q = (1.0 - beta) * tables_.q[cell] + beta * (seen.reward - paid + target);
         tables_.q[cell] = q;
@@ -100,6 +99,7 @@ private:
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
+    const Range range_;
     PrintedStep<Price> dual_;
 };
 

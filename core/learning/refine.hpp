@@ -40,9 +40,7 @@ public:
                 tables_.eta[r * tables_.n_pairs + pair] = clip(0.0, settings_.low, settings_.high);
         for (int64_t inner = first; inner <= inner_steps; ++inner) {
             const bool is_last = inner == inner_steps;
-            const double size = is_last || weight == 0.0
-                                    ? 0.0
-                                    : weight * eta_steps_.relative(eta_steps_(inner), settings_.discount, 1.0 / weight);
+            const double size = is_last ? 0.0 : eta_steps_.absolute(eta_steps_(inner), settings_.discount, weight);
             for (int64_t r = 0; r < n; ++r) {
                 const int64_t cell = r * tables_.n_pairs + pair;
                 const double* v = round.v + r * (tables_.n_states + 1);
@@ -90,7 +88,7 @@ struct StreamAscent {
                 eta = smaller(eta, lowest + weight * price.slope(static_cast<double>(first + t) + 2.0));
             const Tilt<double> tilt = price.at((eta - x) / weight);
             values[t] = x - weight * tilt.excess;
-            const double size = weight * steps.relative(steps(first + t), 1.0, 1.0 / weight);
+            const double size = steps.absolute(steps(first + t), 1.0, weight);
             eta = clip(eta + size * -tilt.growth, low, high);
         }
     }

@@ -29,6 +29,11 @@ public:
         return per_weight > 0.0 ? size * per_weight : discount * size * inverse_weight;
     }
 
+    // The same in units of outcomes.
+    double absolute(double size, double discount, double weight) const {
+        return per_weight > 0.0 ? size * per_weight * weight : discount * size;
+    }
+
 private:
     static constexpr uint64_t TABULATED = 1 << 16;
 
