@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import compileall
+import os
+import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.baseline import ROOT, Environment, environments, run
 from benchmarks.figure import Figure, run_time
@@ -29,16 +32,14 @@ def figures(repeats: int = 5) -> Iterator[Figure]:
 
 
 def _build_time() -> Iterator[Figure]:
-    """What Ninja noted of the last build of each file: with two cores at work, half of the sum is the wait."""
-    log = ROOT / "build" / "core" / ".ninja_log"
-    if not log.exists():
-        return
-    seconds = {}
-    for line in log.read_text().splitlines():
-        if not line.startswith("#"):
-            start, end, _, output, _ = line.split("\t")
-            seconds[output] = (int(end) - int(start)) / 1000.0
-    yield Figure("building the core on two cores, from Ninja's log", sum(seconds.values()) / 2.0, 90.0, unit="s")
+    """The core, configured and compiled in an empty folder, on all cores."""
+    tools = Path(sys.executable).parent
+    with tempfile.TemporaryDirectory() as folder:
+        configure = [tools / "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja"]
+        settings = f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"
+        run([*configure, *settings], dict(os.environ))
+        seconds = run_time(lambda: run([tools / "ninja", "-C", folder], dict(os.environ)))
+    yield Figure(f"building the core on {os.cpu_count()} cores", seconds, 90.0, unit="s")
 
 
 def _first_use(environment: Environment, repeats: int) -> float:
