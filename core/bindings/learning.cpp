@@ -82,6 +82,23 @@ void bind_records(nb::module_& m) {
             nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none());
 }
 
+void bind_evidence(nb::module_& m) {
+    nb::class_<EvidenceArrays>(m, "Evidence")
+        .def(
+            "__init__",
+            [](EvidenceArrays* self, Array<uint32_t> count, Array<double> dual, Array<double> lower,
+               Optional<double> ratio, Optional<double> cost, Optional<double> tilted, Optional<double> outcome,
+               Numbers eta, Numbers centre, Array<const int32_t> policy, Numbers v_lower, Numbers v_upper,
+               Numbers least, double typical_reward) {
+                new (self) EvidenceArrays{count, dual,   lower,  ratio,   cost,    tilted, outcome,
+                                          eta,   centre, policy, v_lower, v_upper, least,  typical_reward};
+            },
+            nb::kw_only(), nb::arg("count"), nb::arg("dual"), nb::arg("lower"), nb::arg("ratio") = nb::none(),
+            nb::arg("cost") = nb::none(), nb::arg("tilted") = nb::none(), nb::arg("outcome") = nb::none(),
+            nb::arg("eta"), nb::arg("centre"), nb::arg("policy"), nb::arg("v_lower"), nb::arg("v_upper"),
+            nb::arg("least"), nb::arg("typical_reward"));
+}
+
 // A world with the model that it was made of.
 struct KnownWorld {
     World world;
@@ -262,6 +279,7 @@ double multilevel_difference(Numbers samples, double radius) {
 
 void bind_learning(nb::module_& m) {
     bind_records(m);
+    bind_evidence(m);
     bind_world(m);
     bind_learner(m);
     bind_refiner(m);

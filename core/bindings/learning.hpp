@@ -1,6 +1,7 @@
 // How learners appear in Python: a divergence makes them, tables and settings are named.
 #pragma once
 
+#include "../learning/certify.hpp"
 #include "../learning/learner.hpp"
 #include "../learning/refine.hpp"
 #include "arrays.hpp"
@@ -105,6 +106,64 @@ std::unique_ptr<Refiner> make_refiner(const Price& price, const LearnerArrays& t
     return std::make_unique<RefinerOf<Price>>(price, settings.view, tables.view, eta_steps);
 }
 
+// Sums of a certificate and what is frozen for it, kept alive.
+struct EvidenceArrays {
+    Array<uint32_t> count;
+    Array<double> dual, lower;  // total and squares in turn
+    Optional<double> ratio, cost, tilted, outcome;
+    Numbers eta, centre;
+    Array<const int32_t> policy;
+    Numbers v_lower, v_upper, least;
+    double typical_reward;
+
+    Evidence view(const LearnerState& tables) const {
+        const auto cells = static_cast<size_t>(tables.replications * tables.n_pairs);
+        const auto states = static_cast<size_t>(tables.replications * tables.n_states);
+        const auto replications = static_cast<size_t>(tables.replications);
+        require(count.size() == cells && eta.size() == cells && centre.size() == cells,
+                "count, eta and centre must have one entry per pair and replication");
+        require(policy.size() == states && v_lower.size() == states + replications && v_upper.size() == v_lower.size() &&
+                    least.size() == replications,
+                "policy and values must have one entry per state and replication");
+        return {count.data(),        sums(dual, cells),    sums(ratio, cells), sums(cost, cells),
+                sums(tilted, cells), sums(outcome, cells), sums(lower, states), eta.data(),
+                centre.data(),       policy.data(),        v_lower.data(),     v_upper.data(),
+                least.data(),        typical_reward};
+    }
+
+private:
+    static Sums* sums(const Array<double>& table, size_t size) {
+        require(table.size() == 2 * size, "sums must have two entries per cell");
+        return reinterpret_cast<Sums*>(table.data());
+    }
+    static Sums* sums(const Optional<double>& table, size_t size) { return table ? sums(*table, size) : nullptr; }
+};
+
+template <class Price>
+std::unique_ptr<Learner> make_certifier(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
+                                        const EvidenceArrays& evidence) {
+    require_settings(tables, settings, false);
+    const Evidence view = evidence.view(tables.view);
+    require(!Price::SMOOTH || view.ratio, "there must be sums of the ratio");
+    require(!settings.view.constrained || (view.cost && view.tilted && view.outcome), "there must be sums of a ball");
+    return std::make_unique<Certifier<Price>>(price, settings.view, tables.view, view);
+}
+
+// J, t and f(t) at one outcome per cell.
+template <class Price>
+void tilt_outcomes(const Price& price, Numbers eta, Numbers weight, Numbers x, Array<double> dual, Array<double> ratio,
+                   Array<double> cost) {
+    const size_t n = eta.size();
+    require(weight.size() == n && x.size() == n && dual.size() == n && ratio.size() == n && cost.size() == n,
+            "eta, weight, x and the results must be equally long");
+    for (size_t i = 0; i < n; ++i) {
+        const Tilt<double> tilt = price.at((eta(i) - x(i)) / weight(i));
+        dual(i) = x(i) - weight(i) * tilt.excess;
+        ratio(i) = tilt.slope;
+        cost(i) = tilt.cost;
+    }
+}
+
 // Learners of a set's price; `price_of` makes it from the bound object.
 template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& bound, PriceOf price_of) {
     using Price = decltype(price_of(std::declval<const Bound&>()));
@@ -129,14 +188,31 @@ template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& boun
                        const Steps& eta_steps) {
                 return make_refiner<Price>(price_of(self), tables, settings, eta_steps);
             },
+            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>())
+        .def(
+            "certifier",
+            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                       const EvidenceArrays& evidence) {
+                return make_certifier<Price>(price_of(self), tables, settings, evidence);
+            },
             nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
-    if constexpr (Price::SMOOTH)
+    if constexpr (Price::SMOOTH) {
+        bound.def("tilt", [price_of](const Bound& self, Numbers eta, Numbers weight, Numbers x, Array<double> dual,
+                                     Array<double> ratio, Array<double> cost) {
+            tilt_outcomes(price_of(self), eta, weight, x, dual, ratio, cost);
+        });
+        bound.def("slope", [price_of](const Bound& self, Numbers t, Array<double> out) {
+            require(t.size() == out.size(), "t and out must be equally long");
+            const Price price = price_of(self);
+            for (size_t i = 0; i < t.size(); ++i) out(i) = price.slope(t(i));
+        });
         bound.def("ascend", [price_of](const Bound& self, StreamAscent& ascent, const Steps& steps, int64_t first,
                                        Numbers outcomes, Array<double> values) {
             require(outcomes.size() == values.size(), "outcomes and values must be equally long");
             ascent.absorb(price_of(self), steps, first, static_cast<int64_t>(outcomes.size()), outcomes.data(),
                           values.data());
         });
+    }
 }
 
 }  // namespace robustmdp

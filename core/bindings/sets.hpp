@@ -139,6 +139,8 @@ template <class D, class... Parameters> void bind_divergence(nb::module_& m, con
         .def("conjugate", conjugate)
         .def("penalized", [](const D& divergence) { return Penalized<D>{divergence}; })
         .def("constrained", [](const D& divergence) { return Constrained<D>(divergence); });
+    bound.def_prop_ro("k", [](const D& divergence) { return divergence.k; });
+    bound.def_prop_ro("renormalisation", [](const D&) { return D::RENORMALISATION; });
     bind_learners(bound, [](const D& divergence) { return SmoothPrice<D>{divergence}; });
 }
 

@@ -66,6 +66,7 @@ struct PowerFamily {
           near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))), rounding(16.0),
           near(power_series(k)) {}
 
+    static constexpr double RENORMALISATION = 0.0;  // D(t/E t) <= (E t)^-k E f(t) needs no other term
     static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
     static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
     static constexpr bool LOGARITHMIC = false;   // is f* - y = u - log inner(u) up to a constant?
