@@ -29,7 +29,7 @@ def solution_of(run: Run, index: int) -> Solution:
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = state.q()[span], state.tables["visits"][span]
     v, policy = _best(q, shape)
-    possible = shape.values_of(*state.extent[index])
+    possible = shape.possible_values(*state.extent[index])
     tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
     diverged_at, out_of_range = int(state.diverged[index]), _is_out_of_range(v[tried], possible)
     v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
@@ -107,24 +107,12 @@ class _Unknown:
     """Stands where a model would: nature's answer cannot be computed from Q alone."""
 
     def __init__(self, shape: Shape) -> None:
-        self.mdp = _Names(shape.state_names, shape.action_names)
+        self.mdp = shape  # for its names
 
     def worst_case(self, v: FloatArray) -> Any:
         """Refused."""
         del v
         _checks.fail("worst_case needs a model, and this was learned without one: estimate a model and solve it")
-
-
-@dataclass(frozen=True)
-class _Names:
-    state_names: tuple[str, ...] | None
-    action_names: tuple[str, ...] | None
-
-    def state_name(self, state: int) -> str:
-        return self.state_names[state] if self.state_names else f"state {state}"
-
-    def action_name(self, action: int) -> str:
-        return self.action_names[action] if self.action_names else f"action {action}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,30 @@ class LearnerState(Protocol):
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
 
 
+def absorb_steps(
+    source: Source,
+    replications: int,
+    first: int,
+    count: int,
+    generative: bool,
+    absorb: Callable[[int, Experience], None],
+) -> int:
+    """Draw `count` steps, transitions or rounds over all pairs, and absorb them in blocks; returns how many came."""
+    unit = source.shape.n_pairs if generative else 1
+    position, end = first * unit, (first + count) * unit
+    block = max(1, _TRANSITIONS_AT_ONCE // replications)
+    draw = source.sample_all_pairs if generative else source.follow_policy
+    while position < end:
+        room = Experience.empty(replications, min(block, end - position))
+        taken = draw(position, room)
+        if taken:
+            absorb(position, room if taken == room.length else room.first(taken))
+        position += taken
+        if taken < room.length:
+            break
+    return (position - first * unit) // unit
+
+
 class _TransitionState(TabularState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
@@ -69,18 +93,10 @@ class _TransitionState(TabularState):
         if source.learns_online and not self.generative:
             source.learn_online(self, first, count)
             return count
-        unit = source.shape.n_pairs if self.generative else 1
-        position, end = first * unit, (first + count) * unit
-        block = max(1, _TRANSITIONS_AT_ONCE // len(self.diverged))
-        while position < end:
-            room = Experience.empty(len(self.diverged), min(block, end - position))
-            taken = source.sample_all_pairs(position, room) if self.generative else source.follow_policy(position, room)
-            if taken:
-                self.update.absorb(position, *(room if taken == room.length else room.first(taken)))
-            position += taken
-            if taken < room.length:
-                break
-        return (position - first * unit) // unit
+        return absorb_steps(source, len(self.diverged), first, count, self.generative, self._absorb)
+
+    def _absorb(self, position: int, seen: Experience) -> None:
+        self.update.absorb(position, *seen)
 
     def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
         """(replication, step, state, u) -> pair, for a policy that follows Q."""

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
-
-IntArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
+from robustmdp.models.space import FloatArray as FloatArray
+from robustmdp.models.space import IntArray as IntArray
+from robustmdp.models.space import StateActionSpace
 
 
 class Experience(NamedTuple):
@@ -45,13 +44,12 @@ class Experience(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(StateActionSpace):
     """What a learner must know of a world before it starts; rewards may be unknown, then they are learned as well."""
 
-    n_states: int
     n_actions: int
     state_ptr: IntArray
-    actions: IntArray | None  # of each pair; None: all actions everywhere, in order
+    actions: IntArray | None
     discount: float
     reward_range: tuple[float, float] | None
     can_end: bool
@@ -61,47 +59,6 @@ class Shape:
 
     def __post_init__(self) -> None:
         check_size(self.n_pairs)
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs."""
-        return int(self.state_ptr[-1])
-
-    @property
-    def value_range(self) -> tuple[float, float]:
-        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
-        return self.values_of(*(self.reward_range or (0.0, 0.0)))
-
-    def values_of(self, least: float, most: float) -> tuple[float, float]:
-        """The values that rewards in [least, most] make possible; (0, 0) while none has come."""
-        if least > most:
-            return 0.0, 0.0
-        low, high = least / (1.0 - self.discount), most / (1.0 - self.discount)
-        return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
-
-    @property
-    def states(self) -> IntArray:
-        """The state of each pair."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
-
-    def pairs(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The entries of an (S, A) array at the available pairs; a view where every action is available."""
-        return table.reshape(-1) if self.actions is None else table[self.states, self.actions]
-
-    def table(self, pair_values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
-        """Values of pairs as an (S, A) array; a view where every action is available."""
-        if self.actions is None:
-            return pair_values.reshape(self.n_states, self.n_actions)
-        out = np.full((self.n_states, self.n_actions), fill, dtype=pair_values.dtype)
-        out[self.states, self.actions] = pair_values
-        return out
-
-    def pair_name(self, pair: int) -> str:
-        """The pair in words."""
-        state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
-        action = pair - int(self.state_ptr[state]) if self.actions is None else int(self.actions[pair])
-        named = self.state_names[state] if self.state_names else f"state {state}"
-        return f"({named}, {'action ' + (self.action_names[action] if self.action_names else str(action))})"
 
 
 class OnlineLearner(Protocol):
@@ -122,7 +79,7 @@ def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
     """Every action is available everywhere."""
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
-    return Shape(n_states=n_states, n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
+    return Shape(n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
 
 
 class Source(Protocol):

@@ -44,10 +44,9 @@ class ModelSource:
                 f"reward_range must hold the MDP's rewards, {rewards[0]:g} to {rewards[1]:g}: got {reward_range!r}",
             )
         self.shape = Shape(
-            n_states=mdp.n_states,
             n_actions=mdp.n_actions,
-            state_ptr=np.asarray(mdp.state_ptr),
-            actions=np.asarray(mdp.actions),
+            state_ptr=mdp.state_ptr,
+            actions=mdp.actions,
             discount=mdp.discount,
             reward_range=reward_range or rewards,
             can_end=mdp.can_end,

@@ -145,17 +145,16 @@ class SimulatorSource:
     def _check(self, room: Experience) -> None:
         """What compiled code cannot say itself."""
         low, high = self._simulator.reward_range
-        following, rewards = room.following, room.rewards
-        if following.min() < 0:
-            at = int(np.argmax(following[:, 0] < 0))
-            where = self.shape.pair_name(int(room.pairs[at, 0]))
-            _checks.fail(f"next_state must lie in 0..{self.shape.n_states - 1}: got {rewards[at, 0]:.0f} from {where}")
-        if not (rewards.min() >= low and rewards.max() <= high):
-            at = int(np.argmax(~((rewards[:, 0] >= low) & (rewards[:, 0] <= high))))
-            _checks.fail(
-                f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at, 0]} "
-                f"from {self.shape.pair_name(int(room.pairs[at, 0]))}"
-            )
+        following, rewards = room.following[:, 0], room.rewards[:, 0]
+        wrong = (following < 0) | ~((rewards >= low) & (rewards <= high))
+        if not wrong.any():
+            return
+        at = int(np.argmax(following < 0 if (following < 0).any() else wrong))
+        state, action = divmod(int(room.pairs[at, 0]), self.shape.n_actions)
+        where = f"from state {state}, action {action}"
+        if following[at] < 0:
+            _checks.fail(f"next_state must lie in 0..{self.shape.n_states - 1}: got {rewards[at]:.0f} {where}")
+        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at]} {where}")
 
     def save(self) -> dict[str, Any]:
         """The state and both generators."""
