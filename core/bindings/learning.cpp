@@ -88,15 +88,30 @@ void bind_evidence(nb::module_& m) {
             "__init__",
             [](EvidenceArrays* self, Array<uint32_t> count, Array<double> dual, Array<double> lower,
                Optional<double> ratio, Optional<double> cost, Optional<double> tilted, Optional<double> outcome,
-               Numbers eta, Numbers centre, Array<const int32_t> policy, Numbers v_lower, Numbers v_upper,
-               Numbers least, double typical_reward) {
-                new (self) EvidenceArrays{count, dual,   lower,  ratio,   cost,    tilted, outcome,
-                                          eta,   centre, policy, v_lower, v_upper, least,  typical_reward};
+               Numbers eta, Numbers floor, Numbers centre, Numbers eta_lower, Numbers weight_lower,
+               std::optional<Numbers> weight, Array<const int32_t> policy, Numbers v_lower, Numbers v_upper,
+               double typical_reward) {
+                new (self) EvidenceArrays{count,  dual,      lower,        ratio,  cost,   tilted,  outcome, eta,
+                                          floor,  centre,    eta_lower,    weight_lower,   weight,  policy,
+                                          v_lower, v_upper,  typical_reward};
             },
             nb::kw_only(), nb::arg("count"), nb::arg("dual"), nb::arg("lower"), nb::arg("ratio") = nb::none(),
             nb::arg("cost") = nb::none(), nb::arg("tilted") = nb::none(), nb::arg("outcome") = nb::none(),
-            nb::arg("eta"), nb::arg("centre"), nb::arg("policy"), nb::arg("v_lower"), nb::arg("v_upper"),
-            nb::arg("least"), nb::arg("typical_reward"));
+            nb::arg("eta"), nb::arg("floor"), nb::arg("centre"), nb::arg("eta_lower"), nb::arg("weight_lower"),
+            nb::arg("weight") = nb::none(), nb::arg("policy"), nb::arg("v_lower"), nb::arg("v_upper"),
+            nb::arg("typical_reward"));
+}
+
+void bind_margins(nb::module_& m) {
+    nb::class_<MarginArrays>(m, "Margins")
+        .def(
+            "__init__",
+            [](MarginArrays* self, Array<double> lower, Array<double> upper, Array<const float> by_spread,
+               Array<const float> by_reach, Numbers most) {
+                new (self) MarginArrays{lower, upper, by_spread, by_reach, most};
+            },
+            nb::kw_only(), nb::arg("lower"), nb::arg("upper"), nb::arg("by_spread"), nb::arg("by_reach"),
+            nb::arg("most"));
 }
 
 // A world with the model that it was made of.
@@ -280,6 +295,7 @@ double multilevel_difference(Numbers samples, double radius) {
 void bind_learning(nb::module_& m) {
     bind_records(m);
     bind_evidence(m);
+    bind_margins(m);
     bind_world(m);
     bind_learner(m);
     bind_refiner(m);

@@ -3,6 +3,7 @@
 
 #include "../learning/certify.hpp"
 #include "../learning/learner.hpp"
+#include "../learning/margins.hpp"
 #include "../learning/refine.hpp"
 #include "arrays.hpp"
 
@@ -111,24 +112,41 @@ struct EvidenceArrays {
     Array<uint32_t> count;
     Array<double> dual, lower;  // total and squares in turn
     Optional<double> ratio, cost, tilted, outcome;
-    Numbers eta, centre;
+    Numbers eta, floor, centre, eta_lower, weight_lower;
+    std::optional<Numbers> weight;
     Array<const int32_t> policy;
-    Numbers v_lower, v_upper, least;
+    Numbers v_lower, v_upper;
     double typical_reward;
 
     Evidence view(const LearnerState& tables) const {
         const auto cells = static_cast<size_t>(tables.replications * tables.n_pairs);
         const auto states = static_cast<size_t>(tables.replications * tables.n_states);
         const auto replications = static_cast<size_t>(tables.replications);
-        require(count.size() == cells && eta.size() == cells && centre.size() == cells,
-                "count, eta and centre must have one entry per pair and replication");
-        require(policy.size() == states && v_lower.size() == states + replications && v_upper.size() == v_lower.size() &&
-                    least.size() == replications,
+        require(count.size() == cells && eta.size() == cells && floor.size() == cells && centre.size() == cells &&
+                    (!weight || weight->size() == cells),
+                "count, eta, weight, floor and centre must have one entry per pair and replication");
+        require(policy.size() == states && eta_lower.size() == states && weight_lower.size() == states &&
+                    v_lower.size() == states + replications && v_upper.size() == v_lower.size(),
                 "policy and values must have one entry per state and replication");
-        return {count.data(),        sums(dual, cells),    sums(ratio, cells), sums(cost, cells),
-                sums(tilted, cells), sums(outcome, cells), sums(lower, states), eta.data(),
-                centre.data(),       policy.data(),        v_lower.data(),     v_upper.data(),
-                least.data(),        typical_reward};
+        return {
+            .count = count.data(),
+            .dual = sums(dual, cells),
+            .ratio = sums(ratio, cells),
+            .cost = sums(cost, cells),
+            .tilted = sums(tilted, cells),
+            .outcome = sums(outcome, cells),
+            .lower = sums(lower, states),
+            .eta = eta.data(),
+            .weight = weight ? weight->data() : nullptr,
+            .floor = floor.data(),
+            .centre = centre.data(),
+            .eta_lower = eta_lower.data(),
+            .weight_lower = weight_lower.data(),
+            .policy = policy.data(),
+            .v_lower = v_lower.data(),
+            .v_upper = v_upper.data(),
+            .typical_reward = typical_reward,
+        };
     }
 
 private:
@@ -145,8 +163,45 @@ std::unique_ptr<Learner> make_certifier(const Price& price, const LearnerArrays&
     require_settings(tables, settings, false);
     const Evidence view = evidence.view(tables.view);
     require(!Price::SMOOTH || view.ratio, "there must be sums of the ratio");
-    require(!settings.view.constrained || (view.cost && view.tilted && view.outcome), "there must be sums of a ball");
+    require(!settings.view.constrained || (view.weight && view.cost && view.tilted && view.outcome),
+            "there must be weights and sums of a ball");
     return std::make_unique<Certifier<Price>>(price, settings.view, tables.view, view);
+}
+
+struct MarginArrays {
+    Array<double> lower, upper;
+    Array<const float> by_spread, by_reach;
+    Numbers most;
+
+    // Counted in the tables of the evidence, which is empty until margins are known.
+    Margins view(const LearnerState& tables, const Evidence& evidence) const {
+        const auto cells = static_cast<size_t>(tables.replications * tables.n_pairs);
+        const auto states = static_cast<size_t>(tables.replications * (tables.n_states + 1));
+        require(lower.size() == states && upper.size() == states,
+                "margins must have one entry per state, the end and replication");
+        require(by_spread.size() == cells && by_reach.size() == cells,
+                "deviations must have one entry per pair and replication");
+        require(static_cast<int64_t>(most.size()) == tables.replications, "most must have one entry per replication");
+        return {
+            .lower = lower.data(),
+            .upper = upper.data(),
+            .upper_mean = evidence.dual,
+            .count = evidence.count,
+            .by_spread = by_spread.data(),
+            .by_reach = by_reach.data(),
+            .most = most.data(),
+        };
+    }
+};
+
+template <class Price>
+std::unique_ptr<Learner> make_margin_learner(const Price& price, const LearnerArrays& tables,
+                                             const SettingsArrays& settings, const EvidenceArrays& evidence,
+                                             const MarginArrays& margins) {
+    const Evidence view = evidence.view(tables.view);
+    require(!settings.view.constrained || view.weight, "there must be weights of a ball");
+    return std::make_unique<MarginLearner<Price>>(price, settings.view, tables.view, view,
+                                                  margins.view(tables.view, view));
 }
 
 // J, t and f(t) at one outcome per cell.
@@ -195,7 +250,14 @@ template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& boun
                        const EvidenceArrays& evidence) {
                 return make_certifier<Price>(price_of(self), tables, settings, evidence);
             },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
+            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>())
+        .def(
+            "margin_learner",
+            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                       const EvidenceArrays& evidence, const MarginArrays& margins) {
+                return make_margin_learner<Price>(price_of(self), tables, settings, evidence, margins);
+            },
+            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
     if constexpr (Price::SMOOTH) {
         bound.def("tilt", [price_of](const Bound& self, Numbers eta, Numbers weight, Numbers x, Array<double> dual,
                                      Array<double> ratio, Array<double> cost) {

@@ -29,18 +29,43 @@ struct Evidence {
     Sums* outcome;  // of a ball: x - the centre of outcomes
     Sums* lower;    // of a state, at the policy's pair: earned + J at `v_lower` less the centre
     // Frozen:
-    const double* eta;      // discounted, in normal form; for total variation the ceiling min x + w
-    const double* centre;   // of earned + J
-    const int32_t* policy;  // of a state, its pair
-    const double *v_lower, *v_upper;  // (replications, n_states + 1), the end last
-    const double* least;              // of a replication, the least outcome that is possible at v_lower
-    double typical_reward;            // where rewards are not in nature's hands, otherwise 0
+    const double* eta;                       // discounted, in normal form; without a smooth f*, a ceiling of x
+    const double* weight;                    // of a ball
+    const double* floor;                     // the lowest outcome that has been seen: lower ones are raised to it
+    const double* centre;                    // of earned + J
+    const double *eta_lower, *weight_lower;  // of a state, for `lower`
+    const int32_t* policy;                   // of a state, its pair
+    const double *v_lower, *v_upper;         // (replications, n_states + 1), the end last
+    double typical_reward;                   // where rewards are not in nature's hands, otherwise 0
+};
+
+inline double weight_of(const LearnerSettings& settings, const Evidence& evidence, int64_t cell, int64_t pair) {
+    return settings.constrained ? evidence.weight[cell] : settings.levels[settings.shared_level ? 0 : pair];
+}
+
+// The dual function at a frozen eta and weight.
+template <class Price> struct FrozenDual {
+    Price price;
+
+    // J: x - w (f*(y) - y), y = (eta - x)/w; min(x, eta) for total variation and for a weight of 0.
+    double value(double weight, double eta, double x) const {
+        if constexpr (Price::SMOOTH)
+            if (weight > 0.0) return x - weight * price.at((eta - x) / weight).excess;
+        return Price::ROBUST ? smaller(x, eta) : x;
+    }
+
+    // dJ/dx: t
+    double ratio(double weight, double eta, double x) const {
+        if constexpr (Price::SMOOTH)
+            if (weight > 0.0) return price.at((eta - x) / weight).slope;
+        return Price::ROBUST && x > eta ? 0.0 : 1.0;
+    }
 };
 
 template <class Price> class Certifier final : public Learner {
 public:
     Certifier(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Evidence& evidence)
-        : price_(price), settings_(settings), tables_(tables), evidence_(evidence) {}
+        : dual_{price}, settings_(settings), tables_(tables), evidence_(evidence) {}
 
     void absorb(int64_t, const Experience& seen) override {
         const int64_t n = tables_.replications;
@@ -58,32 +83,23 @@ private:
         const int64_t column = replication * tables_.n_states + seen.state;
         const int64_t value = replication * (tables_.n_states + 1) + seen.successor;
         const double paid = settings_.inside ? seen.reward : 0.0, earned = seen.reward - paid;
-        const double weight =
-            settings_.constrained ? tables_.weight[cell] : settings_.levels[settings_.shared_level ? 0 : seen.pair];
         count_visit(evidence_.count[cell]);
-        const double x = paid + settings_.discount * evidence_.v_upper[value];
+        const double x = larger(paid + settings_.discount * evidence_.v_upper[value], evidence_.floor[cell]);
         if (settings_.constrained)
-            count_ball(cell, weight, earned, x);
+            count_ball(cell, evidence_.weight[cell], earned, x);
         else
-            count_price(cell, weight, earned, x);
+            count_price(cell, weight_of(settings_, evidence_, cell, seen.pair), earned, x);
         if (evidence_.policy[column] != seen.pair) return;
         const double low = paid + settings_.discount * evidence_.v_lower[value];
-        const double ceiling = evidence_.least[replication] + weight;
-        evidence_.lower[column].add(earned + dual(weight, evidence_.eta[cell], ceiling, low) - evidence_.centre[cell]);
-    }
-
-    // J: x - w (f*(y) - y), y = (eta - x)/w; min(x, ceiling) for total variation and for a weight of 0.
-    double dual(double weight, double eta, double ceiling, double x) const {
-        if constexpr (Price::SMOOTH)
-            if (weight > 0.0) return x - weight * price_.at((eta - x) / weight).excess;
-        return Price::ROBUST ? smaller(x, ceiling) : x;
+        const double j = dual_.value(evidence_.weight_lower[column], evidence_.eta_lower[column], low);
+        evidence_.lower[column].add(earned + j - evidence_.centre[cell]);
     }
 
     void count_price(int64_t cell, double weight, double earned, double x) {
         const double eta = evidence_.eta[cell];
-        evidence_.dual[cell].add(earned + dual(weight, eta, eta, x) - evidence_.centre[cell]);
+        evidence_.dual[cell].add(earned + dual_.value(weight, eta, x) - evidence_.centre[cell]);
         if constexpr (Price::SMOOTH)
-            if (weight > 0.0) evidence_.ratio[cell].add(price_.at((eta - x) / weight).growth);
+            if (weight > 0.0) evidence_.ratio[cell].add(dual_.price.at((eta - x) / weight).growth);
     }
 
     void count_ball(int64_t cell, double weight, double earned, double x) {
@@ -92,7 +108,7 @@ private:
         evidence_.outcome[cell].add(x - centre);
         if constexpr (Price::SMOOTH) {
             if (weight > 0.0) {
-                const Tilt<double> tilt = price_.at((eta - x) / weight);
+                const Tilt<double> tilt = dual_.price.at((eta - x) / weight);
                 evidence_.ratio[cell].add(tilt.growth);
                 evidence_.cost[cell].add(tilt.cost);
                 evidence_.tilted[cell].add(tilt.slope * (x - centre));
@@ -102,10 +118,10 @@ private:
         // Mass above the ceiling moves to the lowest outcome that has been seen.
         const bool moves = x > eta;
         evidence_.cost[cell].add(moves ? 1.0 : 0.0);
-        evidence_.tilted[cell].add((moves ? eta - weight : x) - centre);
+        evidence_.tilted[cell].add((moves ? evidence_.floor[cell] : x) - centre);
     }
 
-    const Price price_;
+    const FrozenDual<Price> dual_;
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Evidence evidence_;

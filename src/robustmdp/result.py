@@ -65,8 +65,10 @@ def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
     return float(max(np.max(upper - value), np.max(value - lower)))
 
 
-def _certainty(bound: float) -> str:
-    return f"certified to {bound:.2g}" if math.isfinite(bound) else "not certified"
+def _certainty(bound: float, confidence: float | None) -> str:
+    if not math.isfinite(bound):
+        return "not certified"
+    return f"certified to {bound:.2g}" + ("" if confidence is None else f" with {100 * confidence:g} % confidence")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +89,7 @@ class Solution:
     samples : transitions that were drawn; 0 for a planner
     visits : (S, A) how often each pair was drawn; None for a planner
     dual : the eta that was learned, made when asked for; None for a planner
+    confidence : the probability with which the bounds of a learner hold; None where they are certain, or infinite
     """
 
     value: FloatArray
@@ -102,6 +105,7 @@ class Solution:
     samples: int = 0
     visits: npt.NDArray[Any] | None = None
     dual: Callable[[], FloatArray] | None = None
+    confidence: float | None = None
 
     @property
     def error_bound(self) -> float:
@@ -170,7 +174,7 @@ class Solution:
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
-            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {_certainty(self.error_bound)}"),
+            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {_certainty(self.error_bound, self.confidence)}"),
             ("policy", ", ".join(shown) + more),
         ]
 

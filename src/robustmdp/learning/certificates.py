@@ -27,10 +27,14 @@ from robustmdp.learning.levels import Level, level_of
 from robustmdp.learning.settings import register
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import LearnerState, TransitionState
-from robustmdp.learning.tables import LARGEST_FLOAT, Tables
+from robustmdp.learning.tables import LARGEST_FLOAT, Expected, Tables, check_tables
 
 FloatArray = npt.NDArray[np.float64]
-_PREFIX = "certificate_"
+_FINITE = -LARGEST_FLOAT, LARGEST_FLOAT
+_BELOW = 0.95  # of a ball's ceiling above the floor: outcomes at the ceiling itself, the quantile, must be above it
+_LEAST_WEIGHT = 1e-3  # of a ball, in spreads of outcomes
+_MARGIN_SHARE = 0.1  # of the learning steps on a trajectory: the last ones learn margins
+_SAFETY = 1.5  # of margins, which are noisy themselves
 
 
 class Frozen(NamedTuple):
@@ -39,13 +43,12 @@ class Frozen(NamedTuple):
     policy: npt.NDArray[np.int32]  # (R, S) pairs
     v_lower: FloatArray  # (R, S + 1), the end last
     v_upper: FloatArray
-    is_lower: npt.NDArray[np.bool_]  # (R, S): is it expected to be visited often enough?
-    is_upper: npt.NDArray[np.bool_]
-    least: FloatArray  # (R, 1): the least outcome at v_lower
-    most: FloatArray  # (R, 1): the largest one at v_upper
-    eta: FloatArray  # (R, P), of total variation the ceiling of outcomes
+    eta: FloatArray  # (R, P); without a smooth f* a ceiling of outcomes
     weight: FloatArray  # (R, P)
+    floor: FloatArray  # (R, P): the lowest outcome that has been seen
     centre: FloatArray  # (R, P)
+    eta_lower: FloatArray  # (R, S), for lower bounds, where nature may find an outcome that was never seen
+    weight_lower: FloatArray  # (R, S)
 
 
 class CertifiedState(TransitionState):
@@ -58,22 +61,26 @@ class CertifiedState(TransitionState):
         shape: Shape,
         *,
         generative: bool,
-        inside: bool,
-        steps: tuple[int, int],
+        steps: tuple[int, int, int],
         rounds: int,
         confidence: float,
     ) -> None:
         self.state, self._shape, self.generative = state, shape, generative
-        self._ambiguity, self._inside, self._rounds = ambiguity, inside, rounds
-        self._learning, self._certifying = steps
+        self._ambiguity, self.inside, self._rounds = ambiguity, state.inside, rounds
+        self._learning, self._margin_steps, self._certifying = steps
         self._delta = 1.0 - confidence
+        self._phase = 0
         self._level = level_of(ambiguity, shape)
         self.extent, self.diverged = state.extent, state.diverged
         self.q_steps, self.by_visits = state.q_steps, state.by_visits
         cells, states = len(self.diverged) * shape.n_pairs, len(self.diverged) * shape.n_states
-        names = ["dual"] + ["ratio"] * self._is_smooth + ["cost", "tilted", "outcome"] * self._level.is_constrained
+        names = ["dual", *["ratio"] * self._is_smooth, *["cost", "tilted", "outcome"] * self._level.is_constrained]
         self.sums: Tables = {"count": np.zeros(cells, np.uint32), "lower": np.zeros((states, 2))}
         self.sums |= {name: np.zeros((cells, 2)) for name in names}
+        self.margins: Tables = {
+            name: np.zeros((len(self.diverged), shape.n_states + 1))
+            for name in (["lower", "upper"] if self._margin_steps else [])
+        }
 
     @property
     def _is_smooth(self) -> bool:
@@ -96,14 +103,35 @@ class CertifiedState(TransitionState):
         return self.state.eta(span)
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Learn up to the last learning step, then count."""
-        last = first + count
-        learning = min(last, self._learning) - first
-        done = self.state.advance(source, first, learning) if learning > 0 else 0
-        if done == count or done < learning:
-            return done
-        unit = self._rounds if self.generative else 1
-        return done + super().advance(source, (first + done) * unit, (count - done) * unit) // unit
+        """Learn, then learn margins, then count."""
+        done, unit = 0, self._rounds if self.generative else 1
+        ends = self._learning, self._learning + self._margin_steps, first + count
+        for phase, end in enumerate(ends):
+            wanted = min(end, first + count) - (first + done)
+            if wanted <= 0:
+                continue
+            if phase == 0:
+                taken = self.state.advance(source, first, wanted)
+            else:
+                self._enter(phase, is_new=first + done == ends[phase - 1])
+                taken = super().advance(source, (first + done) * unit, wanted * unit) // unit
+            done += taken
+            if taken < wanted:
+                break
+        return done
+
+    def _enter(self, phase: int, *, is_new: bool) -> None:
+        """Make the compiled sums of a phase, once; a new phase begins with empty ones."""
+        if self._phase == phase:
+            return
+        self._phase = phase
+        if phase == 2 and is_new:
+            for table in self.sums.values():
+                table[...] = 0
+        self.__dict__.pop("frozen", None)
+        self.__dict__.pop("update", None)
+        if phase == 1 and is_new:
+            self._begin_margins()
 
     @cached_property
     def update(self) -> Any:
@@ -112,21 +140,24 @@ class CertifiedState(TransitionState):
         settings = _core.LearnerSettings(
             levels=level.numbers,
             discount=shape.discount,
-            inside=self._inside,
+            inside=self.inside,
             can_end=shape.can_end,
             constrained=level.is_constrained,
         )
+        names = ["eta", "floor", "centre", "eta_lower", "weight_lower", "policy", "v_lower", "v_upper"]
+        names += ["weight"] * level.is_constrained
         evidence = _core.Evidence(
             **{name: table.reshape(-1) for name, table in self.sums.items()},
-            **{name: np.ravel(getattr(frozen, name)) for name in ("policy", "v_lower", "v_upper", "least", "eta")},
-            centre=np.ravel(frozen.centre),
+            **{name: np.ascontiguousarray(getattr(frozen, name)).reshape(-1) for name in names},
             typical_reward=self._typical_reward,
         )
-        return level.price.certifier(self.state._core_state, settings, evidence)
+        if self._phase == 2:
+            return level.price.certifier(self.state.core_state, settings, evidence)
+        return level.price.margin_learner(self.state.core_state, settings, evidence, self._core_margins())
 
     @property
     def _typical_reward(self) -> float:
-        return 0.0 if self._inside else 0.5 * sum(self._reward_range)
+        return 0.0 if self.inside else 0.5 * sum(self._reward_range)
 
     @property
     def _reward_range(self) -> tuple[float, float]:
@@ -136,36 +167,78 @@ class CertifiedState(TransitionState):
     @property
     def _paid(self) -> tuple[float, float]:
         """The range of rewards in nature's hands."""
-        return self._reward_range if self._inside else (0.0, 0.0)
+        return self._reward_range if self.inside else (0.0, 0.0)
 
     @property
     def _earned(self) -> tuple[float, float]:
         """The range of the other rewards."""
-        return (0.0, 0.0) if self._inside else self._reward_range
+        return (0.0, 0.0) if self.inside else self._reward_range
 
     # What is frozen
 
     @cached_property
     def frozen(self) -> Frozen:
-        """What was learned, and where enough samples can be expected to certify it."""
-        shape, level = self._shape, self._level
+        """What was learned, with margins once they are known."""
+        shape = self._shape
         low, high = shape.value_range
-        q = np.maximum(self.state.q().reshape(-1, shape.n_pairs), -LARGEST_FLOAT)
+        q = self.state.q().reshape(-1, shape.n_pairs)
         v, policy = _greedy(q, shape.state_ptr)
-        v = np.clip(v, low, high)
-        planned = self._planned_counts()
-        enough = planned >= 2.0 * self._log_odds[1] / (1.0 - shape.discount)
-        is_lower = np.take_along_axis(enough, policy, axis=1)
-        is_upper = np.logical_and.reduceat(enough, shape.state_ptr[:-1], axis=1)
-        end = np.zeros((len(v), 1))
-        v_lower = np.hstack([np.where(is_lower, v, low), end])
-        v_upper = np.hstack([np.where(is_upper, v, high), end])
-        least, most = self._outcomes(v_lower)[0], self._outcomes(v_upper)[1]
-        weight = self._weights(q.shape)
-        eta = self._ceilings(v_upper, most) + weight if level.is_robust else np.zeros(q.shape)
+        v_lower = v_upper = np.hstack([np.clip(v, low, high), np.zeros((len(v), 1))])
+        if self.margins and self._phase == 2:
+            v_lower = np.maximum(v_lower - self.margins["lower"], min(low, 0.0))
+            v_upper = np.minimum(v_upper + self.margins["upper"], max(high, 0.0))
+        floor, most = self._floors(v_upper), self._outcomes(v_upper)[1]
+        weight, slope = self._weights(floor, most), self._steepest(self._planned_counts())
+        eta = floor + (_BELOW if self._level.is_constrained else 1.0) * weight
         if self._is_smooth:
-            eta = np.where(weight > 0.0, self._dual_variables(least, most, weight, planned), eta)
-        return Frozen(policy.astype(np.int32), v_lower, v_upper, is_lower, is_upper, least, most, eta, weight, q)
+            learned = self.state.eta(slice(None)).reshape(q.shape)
+            learned = np.where(np.isnan(learned), floor, np.clip(learned, floor, floor + weight * slope))
+            eta = np.where(weight > 0.0, learned, eta)
+        of_policy = [np.take_along_axis(table, policy, axis=1) for table in (eta, weight, slope)]
+        eta_lower, weight_lower = self._lower_duals(*of_policy, *self._outcomes(v_lower))
+        centre = q
+        if self._level.is_constrained:  # of a reward and of an outcome, each within its range
+            centre = self._typical_reward + np.clip(q - self._typical_reward, floor, most)
+        return Frozen(
+            policy.astype(np.int32), v_lower, v_upper, eta, weight, floor, centre, eta_lower, weight_lower
+        )
+
+    def _begin_margins(self) -> None:
+        """A state's own deviations alone, and all that is possible where nothing was ever seen."""
+        shape, (low, high) = self._shape, self._shape.value_range
+        by_spread, by_reach = self._expected_deviations()
+        own = by_spread * 0.5 * (high - low) + by_reach
+        seen = self._planned_counts() > 0.0
+        v, starts = self.frozen.v_lower[:, :-1], shape.state_ptr[:-1]
+        lower = np.take_along_axis(np.where(seen, own, math.inf), self.frozen.policy, axis=1)
+        upper = np.maximum.reduceat(np.where(seen, own, math.inf), starts, axis=1)
+        self.margins["lower"][:, :-1] = np.minimum(lower, v - low)
+        self.margins["upper"][:, :-1] = np.minimum(upper, high - v)
+
+    def _expected_deviations(self) -> tuple[FloatArray, FloatArray]:
+        """What a certificate will say of a pair beyond usual ones: about sqrt(2.5 L var/n) + reach L/n, (R, P) each.
+
+        Pairs with a quarter of the usual number of samples have none: their deviation is at most twice the usual one.
+        """
+        planned, odds = np.maximum(self._planned_counts(), 1e-3), self._log_odds[1]
+        usual = (planned**2).sum(axis=1, keepdims=True) / planned.sum(axis=1, keepdims=True)
+        excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(planned / usual), 0.0)
+        frozen = self.frozen
+        lowest = self._earned[0] + self._dual(frozen.eta, frozen.weight, frozen.floor)
+        highest = self._earned[1] + self._outcomes(frozen.v_upper)[1]
+        reach = np.maximum(frozen.centre - lowest, highest - frozen.centre)
+        return excess * np.sqrt(2.5 * odds / planned), excess * reach * odds / planned
+
+    def _core_margins(self) -> Any:
+        low, high = self._shape.value_range
+        by_spread, by_reach = (part.reshape(-1).astype(np.float32) for part in self._expected_deviations())
+        return _core.Margins(
+            lower=self.margins["lower"].reshape(-1),
+            upper=self.margins["upper"].reshape(-1),
+            by_spread=by_spread,
+            by_reach=by_reach,
+            most=np.full(len(self.diverged), high - low),
+        )
 
     def _planned_counts(self) -> FloatArray:
         """Certifying samples to expect of each pair, from what was known before the first: (R, P)."""
@@ -183,17 +256,21 @@ class CertifiedState(TransitionState):
             most + discount * reachable.max(axis=1, keepdims=True),
         )
 
-    def _weights(self, shape: tuple[int, int]) -> FloatArray:
-        level = self._level
-        if level.is_constrained:
-            return self.state.tables["weight"].reshape(shape)
-        return np.broadcast_to(level.numbers, shape)
+    def _weights(self, floor: FloatArray, most: FloatArray) -> FloatArray:
+        if not self._level.is_constrained:
+            return np.broadcast_to(self._level.numbers, floor.shape)
+        learned = self.state.tables["weight"].reshape(floor.shape)
+        # Far below the spread of outcomes, ratios are 0 or too large; a radius of inf has a weight of 0.
+        return np.where(learned > 0.0, np.maximum(learned, _LEAST_WEIGHT * (most - floor)), learned)
 
-    def _ceilings(self, v_upper: FloatArray, most: FloatArray) -> FloatArray:
+    def _floors(self, v_upper: FloatArray) -> FloatArray:
         """The lowest outcome that a pair is known to have, (R, P), which is not below the lowest one it has."""
+        least, most = self._outcomes(v_upper)
+        if "lowest" not in self.state.tables:  # no doubt, or a printed algorithm that has no use for it
+            return np.broadcast_to(least, (len(v_upper), self._shape.n_pairs))
         lowest = self.state.tables["lowest"].reshape(len(v_upper), -1).astype(np.int64)
         value = self._shape.discount * np.take_along_axis(v_upper, np.maximum(lowest, 0), axis=1)
-        if self._inside:
+        if self.inside:
             value = value + self._lowest_rewards().reshape(lowest.shape)
         return np.where(lowest < 0, most, value)
 
@@ -204,17 +281,25 @@ class CertifiedState(TransitionState):
         offset = np.nextafter(tables["lowest_offset"], np.float32(math.inf))  # rounded when it was kept
         return 0.5 * sum(self._reward_range) + offset.astype(np.float64)
 
-    def _dual_variables(
-        self, least: FloatArray, most: FloatArray, weight: FloatArray, planned: FloatArray
-    ) -> FloatArray:
-        """The learned eta, where no sample can make up for all others: f*(y) and f*'(y) stay below sqrt(samples)."""
-        eta = self.state.eta(slice(None)).reshape(weight.shape)
-        eta = np.clip(np.where(np.isnan(eta), least, eta), least, most)
+    def _steepest(self, planned: FloatArray) -> FloatArray:
+        """The largest y at which no sample can make up for all others: f*(y) and f*'(y) are at most sqrt(samples)."""
+        if not self._is_smooth:
+            return np.broadcast_to(math.inf, planned.shape)
         root, k = np.sqrt(np.maximum(planned, 1.0)), self._power
         largest = np.minimum(root, (1.0 + k * root) ** (1.0 / k)) if k > 0.0 else root
         slope = np.empty(largest.size)
         self._level.price.slope(np.ravel(largest), slope)
-        return np.minimum(eta, least + weight * slope.reshape(weight.shape))
+        return slope.reshape(planned.shape)
+
+    def _lower_duals(
+        self, eta: FloatArray, weight: FloatArray, slope: FloatArray, least: FloatArray, most: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """eta and weight for an outcome as low as `least`: a ball's weight is free and grows with that distance."""
+        eta = np.clip(eta, least, most)
+        if not self._level.is_constrained:
+            ceiling = least + weight * (slope if self._is_smooth else 1.0)
+            return np.minimum(eta, np.where(weight > 0.0, ceiling, least)), weight
+        return eta, np.maximum(weight, (eta - least) / slope) if self._is_smooth else eta - least
 
     @property
     def _power(self) -> float:
@@ -238,8 +323,8 @@ class CertifiedState(TransitionState):
         state_upper = np.maximum.reduceat(self._upper_values(means), shape.state_ptr[:-1], axis=1)
         v_lower, v_upper = frozen.v_lower[:, :-1], frozen.v_upper[:, :-1]
         # T V >= V holds without samples where V is the least possible value, and at the end.
-        state_lower = np.where(frozen.is_lower, state_lower, v_lower)
-        state_upper = np.where(frozen.is_upper, state_upper, v_upper)
+        state_lower = np.where(v_lower > low, state_lower, v_lower)
+        state_upper = np.where(v_upper < high, state_upper, v_upper)
         fall = (state_lower - v_lower).min(axis=1, keepdims=True)
         rise = (state_upper - v_upper).max(axis=1, keepdims=True)
         if shape.can_end:
@@ -252,28 +337,27 @@ class CertifiedState(TransitionState):
     def _lower_values(self, means: type[Means]) -> FloatArray:
         """At most T_policy V_lower, (R, S)."""
         frozen, level, (earned, most_earned) = self.frozen, self._level, self._earned
-        most = self._outcomes(frozen.v_lower)[1]
-        at = lambda table: np.take_along_axis(table.reshape(frozen.eta.shape), frozen.policy, axis=1)  # noqa: E731
-        eta, weight, centre, count = (at(each) for each in (frozen.eta, frozen.weight, frozen.centre, self._count))
-        ceiling = frozen.least + weight
-        low, high = (self._dual(eta, weight, ceiling, x) for x in (frozen.least, most))
+        eta, weight = frozen.eta_lower, frozen.weight_lower
+        least, most = self._outcomes(frozen.v_lower)
+        low, high = (self._dual(eta, weight, x) for x in (least, most))
+        count, centre = (np.take_along_axis(table, frozen.policy, axis=1) for table in (self._count, frozen.centre))
         sums = self.sums["lower"].reshape(*eta.shape, 2)
         found = means(count, centre, sums, earned + low, most_earned + high).lower(self._log_odds[0])
         if level.is_constrained:
-            radius = at(np.broadcast_to(level.numbers, frozen.eta.shape))
-            found = found - np.where(weight > 0.0, weight * np.where(np.isinf(radius), 0.0, radius), 0.0)
-        return np.maximum(found, earned + frozen.least)
+            radius = np.take_along_axis(np.broadcast_to(level.numbers, frozen.eta.shape), frozen.policy, axis=1)
+            found = found - np.where(weight > 0.0, weight * radius, 0.0)
+        return np.maximum(found, earned + least)
 
     @property
     def _count(self) -> npt.NDArray[np.uint32]:
         return self.sums["count"].reshape(self.frozen.eta.shape)
 
-    def _dual(self, eta: FloatArray, weight: FloatArray, ceiling: FloatArray, x: FloatArray) -> FloatArray:
+    def _dual(self, eta: FloatArray, weight: FloatArray, x: FloatArray) -> FloatArray:
         """J at one outcome."""
         x = np.broadcast_to(x, eta.shape)
         if not self._level.is_robust:
             return x
-        cut = np.minimum(x, ceiling)
+        cut = np.minimum(x, eta)
         return np.where(weight > 0.0, self._tilt(eta, weight, x)[0], cut) if self._is_smooth else cut
 
     def _tilt(self, eta: FloatArray, weight: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -294,7 +378,7 @@ class CertifiedState(TransitionState):
         """At least T V_upper of each pair, (R, P)."""
         frozen, (_, earned) = self.frozen, self._earned
         found = self._upper_ball(means) if self._level.is_constrained else self._upper_price(means)
-        trivial = earned + frozen.most
+        trivial = earned + self._outcomes(frozen.v_upper)[1]
         return np.where(np.isnan(found), trivial, np.minimum(found, trivial))
 
     def _upper_price(self, means: type[Means]) -> FloatArray:
@@ -306,8 +390,8 @@ class CertifiedState(TransitionState):
         """
         frozen, (earned, most_earned) = self.frozen, self._earned
         eta, weight, odds = frozen.eta, frozen.weight, self._log_odds[1]
-        least, most = self._outcomes(frozen.v_upper)
-        low, high = (self._dual(eta, weight, eta, x) for x in (least, most))
+        least, most = frozen.floor, self._outcomes(frozen.v_upper)[1]
+        low, high = (self._dual(eta, weight, x) for x in (least, most))
         found = self._means(means, "dual", frozen.centre, earned + low, most_earned + high).upper(odds)
         if not self._is_smooth:
             return found
@@ -331,8 +415,8 @@ class CertifiedState(TransitionState):
     def _upper_ball(self, means: type[Means]) -> FloatArray:
         """E of t x/E t, mixed with E x until D(t/E t) <= radius, which s^k E f(t) bounds, s = 1/E t."""
         frozen, odds, typical = self.frozen, self._log_odds[1], self._typical_reward
-        eta, weight, centre = frozen.eta, frozen.weight, frozen.centre - typical
-        least, most = self._outcomes(frozen.v_upper)
+        eta, weight, centre = frozen.eta, frozen.weight, frozen.centre - typical  # of outcomes
+        least, most = frozen.floor, self._outcomes(frozen.v_upper)[1]
         earned = self._means(means, "dual", typical, *self._earned).upper(odds)
         nominal = centre + self._means(means, "outcome", 0.0, least - centre, most - centre).upper(odds)
         # Total variation: mass above the ceiling moves to the lowest outcome that has been seen.
@@ -368,20 +452,24 @@ class CertifiedState(TransitionState):
 
     # On disk
 
+    def _own(self) -> Tables:
+        return {f"certificate_{name}": table for name, table in self.sums.items()} | {
+            f"margin_{name}": table for name, table in self.margins.items()
+        }
+
     def save(self) -> Tables:
-        return {**self.state.save(), **{_PREFIX + name: table for name, table in self.sums.items()}}
+        return self.state.save() | self._own()
 
     def load(self, saved: Tables) -> None:
-        own = {name: saved.pop(_PREFIX + name, None) for name in self.sums}
-        self.state.load(saved)
-        for name, table in self.sums.items():
-            given = own[name]
-            _checks.must(
-                given is not None and given.dtype == table.dtype and given.shape == table.shape,
-                f"{_PREFIX + name} must be {table.dtype} of shape {table.shape}",
-            )
-            _checks.must(bool(np.isfinite(given).all()), f"{_PREFIX + name} must be finite")
-            table[...] = given
+        own = self._own()
+        self.state.load({name: table for name, table in saved.items() if name not in own})
+        expected = {
+            name: Expected(table.dtype, table.shape, *(() if table.dtype == np.uint32 else _FINITE))
+            for name, table in own.items()
+        }
+        check_tables({name: saved[name] for name in own.keys() & saved.keys()}, expected)
+        for name, table in own.items():
+            table[...] = saved[name]
 
 
 def _greedy(q: FloatArray, state_ptr: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
@@ -413,6 +501,10 @@ class Certified:
     share: float
 
     def __post_init__(self) -> None:
+        _checks.must(
+            hasattr(self.learner, "eta_steps"),
+            f"a certificate needs a learner with a dual variable: got {type(self.learner).__name__}",
+        )
         for name in ("confidence", "share"):
             number = _checks.finite_number(name, getattr(self, name))
             _checks.must(0.0 < number < 1.0, f"{name} must lie between 0 and 1: got {number:g}")
@@ -448,13 +540,13 @@ class Certified:
         check_certifiable(self.ambiguity, shape)
         learning = math.ceil((1.0 - self.share) * steps)
         _checks.must(learning < steps, f"a certificate needs at least two steps: got {steps}")
+        margins = 0 if self.generative else math.floor(_MARGIN_SHARE * learning)
         return CertifiedState(
-            self.learner.initial_state(source, replications, learning),
+            self.learner.initial_state(source, replications, learning - margins),
             self.ambiguity,
             shape,
             generative=self.generative,
-            inside=rewards_are_inside(self.learner, source),
-            steps=(learning, steps - learning),
+            steps=(learning - margins, margins, steps - learning),
             rounds=self.samples_per_step(shape) // shape.n_pairs if self.generative else 1,
             confidence=self.confidence,
         )

@@ -80,5 +80,6 @@ class Means(NamedTuple):
         return np.minimum(self.mean + deviations(self.count, self.sums[..., 1], reach, log_odds), self.high)
 
     def _reach(self, reach: FloatArray) -> FloatArray:
-        # A centre outside of the range reaches nowhere; more than the truth is always allowed.
-        return np.maximum(reach, 1e-12 * (1.0 + np.abs(self.high - self.low)))
+        # More than the truth is always allowed: a centre at the end of its range would leave no room for any bet.
+        rounding = 1e-12 * (1.0 + np.abs(self.high) + np.abs(self.low))
+        return np.maximum(reach, 0.05 * (self.high - self.low) + rounding)

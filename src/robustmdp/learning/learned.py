@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
+from robustmdp.learning.certificates import Certified, CertifiedState
 from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
 from robustmdp.learning.states import LearnerState
@@ -37,8 +38,10 @@ def solution_of(run: Run, index: int) -> Solution:
     adversary: Adversary = _Unknown(shape)
     if isinstance(run.source, ModelSource):
         adversary = bellman = RobustBellman(run.source.mdp, run.learner.ambiguity)
-        if diverged_at < 0:
+        if diverged_at < 0 and not isinstance(run.learner, Certified):
             lower, upper = certify(bellman, v, policy)
+    if isinstance(state, CertifiedState):
+        lower, upper = (bound[index] for bound in state.bounds())
     return Solution(
         value=v,
         q=shape.table(q, -math.inf),
@@ -53,6 +56,7 @@ def solution_of(run: Run, index: int) -> Solution:
         samples=run.samples(index) if diverged_at < 0 else diverged_at * run.learner.samples_per_step(shape),
         visits=shape.table(visits, 0),
         dual=_LearnedDual(run.learner.ambiguity, shape, state, span),
+        confidence=run.learner.confidence if isinstance(run.learner, Certified) else None,
     )
 
 
@@ -87,6 +91,8 @@ def _status(run: Run, diverged_at: int, out_of_range: bool, bound: float) -> Sta
     if diverged_at >= 0:
         return Status("diverged", f"Q was no longer finite at step {diverged_at}; {remedy}.{notes}")
     sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
+    if isinstance(run.learner, Certified):
+        sure = f"the error is at most {bound:.3g} with {100 * run.learner.confidence:g} % confidence"
     if run.code == "interrupted":
         return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")
     if out_of_range:

@@ -81,7 +81,7 @@ class _MultilevelState(TabularState):
         }
         self.extent = np.tile(np.array(shape.reward_range), (replications, 1))
         self.diverged = np.full(replications, -1, np.int64)
-        self._inside = shape.rewards_on_successors
+        self.inside = shape.rewards_on_successors
 
     @cached_property
     def _betas(self) -> Any:
@@ -108,10 +108,10 @@ class _MultilevelState(TabularState):
             rewards, following = source.draws(replication, int(self.tables["drawn"][replication]), pair, size)
             self.tables["drawn"][replication] += size
             visits[pair] += size
-            x = shape.discount * v[following] + (rewards if self._inside else 0.0)
+            x = shape.discount * v[following] + (rewards if self.inside else 0.0)
             chance = self._ratio * (1.0 - self._ratio) ** level
             radius = self._radius[pair if len(self._radius) > 1 else 0]
-            target = x[0] + _core.multilevel_difference(x, radius) / chance + (0.0 if self._inside else rewards[0])
+            target = x[0] + _core.multilevel_difference(x, radius) / chance + (0.0 if self.inside else rewards[0])
             q[pair] += beta * (target - q[pair])
 
     def q(self) -> FloatArray:

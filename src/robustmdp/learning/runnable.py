@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from robustmdp.learning.certificates import Certified
 from robustmdp.learning.replications import check_seed, replicate
 from robustmdp.learning.running import begin, finish, resume
 from robustmdp.learning.runs import Progress, Snapshot
@@ -30,6 +31,8 @@ class Runnable:
         samples: int | None = None,
         seed: int = 0,
         reference: npt.ArrayLike | None = None,
+        confidence: float | None = None,
+        certify_share: float = 0.5,
         record_every: int | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int | None = None,
@@ -48,6 +51,9 @@ class Runnable:
             Give one. A step is a round over all pairs or, on a trajectory, a transition. A log needs neither.
         reference : (S, A) Q, optional
             The trace then holds the error max |Q - reference|; otherwise an estimate of the Bellman residual.
+        confidence : float, optional
+            Bounds `lower` and `upper` that hold with this probability, in any world: see docs/certificates.md. The last
+            `certify_share` of the steps no longer teaches but certifies; needs the range of rewards.
         record_every : int, optional
             Steps between entries of the trace.
         checkpoint, checkpoint_every : path and steps
@@ -62,7 +68,7 @@ class Runnable:
             The first state of an episode in an MDP or a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
-        task = begin(self._learner, world, [check_seed(seed)], steps, samples, reference, record_every, **where)
+        task = begin(self._certified(confidence, certify_share), world, [check_seed(seed)], steps, samples, reference, record_every, **where)
         return finish(task, checkpoint, checkpoint_every, progress, callback)
 
     def run_many(
@@ -73,6 +79,8 @@ class Runnable:
         samples: int | None = None,
         seeds: int | Sequence[int],
         reference: npt.ArrayLike | None = None,
+        confidence: float | None = None,
+        certify_share: float = 0.5,
         record_every: int | None = None,
         progress: Callable[[Progress], Any] | None = None,
         engine: Any = None,
@@ -89,13 +97,16 @@ class Runnable:
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         budget = {"steps": steps, "samples": samples, "record_every": record_every}
         (solutions,) = replicate(
-            [self._learner], world, seeds, [reference], progress, engine, threads, **budget, **where
+            [self._certified(confidence, certify_share)], world, seeds, [reference], progress, engine, threads, **budget, **where
         )
         return solutions
 
     def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
         """`robustmdp.resume`, refusing a checkpoint of other settings."""
         return resume(path, world, learner=self._learner, **options)
+
+    def _certified(self, confidence: float | None, share: float) -> Any:
+        return self._learner if confidence is None else Certified(self._learner, confidence, share)
 
     @property
     def _learner(self) -> Any:

@@ -30,6 +30,11 @@ class LearnerState(Protocol):
     diverged: npt.NDArray[np.int64]
     q_steps: Numbers
     by_visits: bool
+    inside: bool  # do rewards belong to the outcome, and so to nature's choice?
+
+    @property
+    def core_state(self) -> Any:
+        """The tables by name, for the core."""
 
     @property
     def tables(self) -> Tables:
@@ -78,7 +83,7 @@ def absorb_steps(
     return (position - first * unit) // unit
 
 
-class _TransitionState(TabularState):
+class TransitionState(TabularState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
     generative: bool
@@ -140,7 +145,7 @@ def _initial(shape: Shape, initial: float | None) -> float:
     return min(max(0.0, low), high)
 
 
-class DefaultState(_TransitionState):
+class DefaultState(TransitionState):
     """Our update (core/learning/follow.hpp); 36 bytes a pair and 4 a state.
 
     A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
@@ -188,7 +193,7 @@ class DefaultState(_TransitionState):
         self.diverged = np.full(replications, -1, np.int64)
         self._ambiguity, self._shape = ambiguity, shape
         self._steps = [schedule.resolve(setting) for schedule in steps]
-        self._inside, self._burn_in = inside, burn_in
+        self.inside, self._burn_in = inside, burn_in
         self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
         self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, generative
 
@@ -199,7 +204,7 @@ class DefaultState(_TransitionState):
         settings = _core.LearnerSettings(
             levels=level.numbers,
             discount=shape.discount,
-            inside=self._inside,
+            inside=self.inside,
             can_end=shape.can_end,
             growing=shape.reward_range is None,
             by_visits=self.by_visits,
@@ -207,7 +212,7 @@ class DefaultState(_TransitionState):
             anchor=self._anchor,
             burn_in=self._burn_in,
         )
-        return level.price.follower(self._core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
+        return level.price.follower(self.core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def q(self) -> FloatArray:
         """The averaged Q, (replications * pairs,)."""
@@ -222,7 +227,7 @@ class DefaultState(_TransitionState):
         average = self.tables["average"][span]
         if "offset" not in self.tables:
             return np.full(len(average), math.nan)
-        return average - (0.0 if self._inside else self._anchor) + self.tables["offset"][span]
+        return average - (0.0 if self.inside else self._anchor) + self.tables["offset"][span]
 
 
 class _PrintedState(TabularState):
@@ -236,7 +241,7 @@ class _PrintedState(TabularState):
             not level.is_constrained,
             f"the paper's algorithms are for a penalty: got {ambiguity!r}; the default learner takes a radius",
         )
-        self._ambiguity, self._shape, self._inside = ambiguity, shape, inside
+        self._ambiguity, self._shape, self.inside = ambiguity, shape, inside
         self._interval = low, high = _paper_interval(ambiguity, shape, inside)
         cells = replications * shape.n_pairs
         self.tables: Tables = {
@@ -257,7 +262,7 @@ class _PrintedState(TabularState):
         return _core.LearnerSettings(
             levels=levels,
             discount=shape.discount,
-            inside=self._inside,
+            inside=self.inside,
             can_end=shape.can_end,
             low=low,
             high=high,
@@ -291,7 +296,7 @@ def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[f
     return low, high
 
 
-class PrintedTrajectoryState(_PrintedState, _TransitionState):
+class PrintedTrajectoryState(_PrintedState, TransitionState):
     """Algorithm 2 as printed (core/learning/printed.hpp), with the readings of its repairs unless `literal`.
 
     Where nobody knows d_min and d_max, on which the steps of Theorem 5.1 depend, they are estimated: at steps
@@ -337,7 +342,7 @@ class PrintedTrajectoryState(_PrintedState, _TransitionState):
         """The compiled update on these tables."""
         level = level_of(self._ambiguity, self._shape)
         settings = self._settings(level.numbers, by_visits=self.by_visits, literal=self._literal)
-        return level.price.printed(self._core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
+        return level.price.printed(self.core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` transitions."""
@@ -388,7 +393,7 @@ class PrintedGenerativeState(_PrintedState):
     @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
-        return level.price.refiner(self._core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
+        return level.price.refiner(self.core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""

@@ -91,7 +91,7 @@ class TabularState:
         return {**self.tables, "extent": self.extent, "diverged": self.diverged}
 
     @cached_property
-    def _core_state(self) -> Any:
+    def core_state(self) -> Any:
         """The tables by name, for the core."""
         extent = self.extent.reshape(-1)
         return _core.LearnerState(
@@ -99,7 +99,7 @@ class TabularState:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_core_state", "update", "_refiner", "_betas")
+        compiled = ("core_state", "update", "_refiner", "_betas")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
 
