@@ -13,7 +13,7 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
-from robustmdp.learning.states import LearnerState
+from robustmdp.learning.tables import LearnerState
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
