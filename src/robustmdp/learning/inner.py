@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,31 +75,13 @@ def learn_worst_case(
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
     first_eta = min(max(eta - shift, interval[0]), interval[1])
     ascent = _core.StreamAscent(first_eta, math.inf, *interval, float(weight) * divergence.scale)
-    values, taken = [], 0
-    for piece in _pieces(outcomes):
-        wrong = np.flatnonzero(~((piece >= low) & (piece <= high)))
-        if len(wrong):
-            _checks.fail(
-                f"outcomes must lie in value_range [{low:g}, {high:g}]: got {piece[wrong[0]]:g} at {taken + wrong[0]}"
-            )
-        found = np.empty(len(piece))
-        price.ascend(ascent, alphas, taken, np.ascontiguousarray(piece), found)
-        values.append(found)
-        taken += len(piece)
-    _checks.must(taken > 0, "outcomes must hold at least one number: got none")
-    return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(ascent.eta + shift), taken)
-
-
-def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
-    if isinstance(outcomes, np.ndarray | list | tuple):
-        array = np.asarray(outcomes, dtype=np.float64).ravel()
-        return (array[at : at + size] for at in range(0, len(array), size))
-    return _gather(iter(outcomes), size)
-
-
-def _gather(numbers: Any, size: int) -> Iterable[FloatArray]:
-    while True:
-        piece = np.fromiter(islice(numbers, size), np.float64)
-        if not len(piece):
-            return
-        yield piece
+    if not isinstance(outcomes, np.ndarray | list | tuple):
+        outcomes = np.fromiter(iter(outcomes), np.float64)  # type: ignore[arg-type]
+    x = np.ascontiguousarray(outcomes, dtype=np.float64).ravel()
+    wrong = np.flatnonzero(~((x >= low) & (x <= high)))
+    if len(wrong):
+        _checks.fail(f"outcomes must lie in value_range [{low:g}, {high:g}]: got {x[wrong[0]]:g} at {wrong[0]}")
+    _checks.must(len(x) > 0, "outcomes must hold at least one number: got none")
+    values = np.empty(len(x))
+    price.ascend(ascent, alphas, 0, x, values)
+    return LearnedWorstCase(float(values[len(x) // 2 :].mean()), float(ascent.eta + shift), len(x))

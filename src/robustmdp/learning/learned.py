@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,12 +135,4 @@ class _LearnedDual:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A solution that travels takes its own eta along, not the tables of all replications.
-        return _KnownDual, (self(),)
-
-
-@dataclass(frozen=True, eq=False)
-class _KnownDual:
-    eta: FloatArray
-
-    def __call__(self) -> FloatArray:
-        return self.eta
+        return partial, (np.asarray, self())

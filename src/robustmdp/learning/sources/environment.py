@@ -16,7 +16,7 @@ from robustmdp.learning.sources.base import (
     Experience,
     OnlineLearner,
     SavedGenerator,
-    TrajectorySource,
+    Source,
     check_rewards,
     check_saved,
     decode_generator,
@@ -30,14 +30,12 @@ _RESEED_AFTER = 1024  # transitions that a resumed run may have to repeat, but f
 _LONGEST = 10_000
 
 
-class EnvironmentSource(TrajectorySource):
+class EnvironmentSource(Source):
     """A Gymnasium environment, stepped through its API and restarted when an episode ends.
 
     It is seeded anew at the first reset after every 1024 transitions, so that a resumed run finds its place by
     repeating the actions since then. An episode without end is cut after 10,000 transitions, as by a time limit.
     """
-
-    length: int | None = None
 
     def __init__(
         self,

@@ -16,17 +16,17 @@ from robustmdp.learning.sources.base import (
     IntArray,
     OnlineLearner,
     Shape,
+    Source,
     check_saved,
     hash_parts,
 )
 from robustmdp.models import MDP, columns
 
 
-class ModelSource:
+class ModelSource(Source):
     """An MDP, sampled in compiled code; one stream of numbers per seed."""
 
-    length: int | None = None
-    learns_online = True
+    is_generative = learns_online = True
 
     def __init__(
         self,
