@@ -54,27 +54,18 @@ def learn_worst_case(
     >>> abs(learned.value - worst_case(doubt, [0.5, 0.5], [0.0, 2.0]).value) < 0.02
     True
     """
-    check_learnable(ambiguity)
-    divergence = ambiguity.divergence
-    if not ambiguity.has_weight or divergence == TotalVariation():
-        _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
-    weight = ambiguity.level
-    _checks.must(
-        isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
-    )
+    weight, divergence = _check_penalty(ambiguity), ambiguity.divergence
     low, high = (_checks.finite_number("value_range", bound) for bound in value_range)
     _checks.must(low <= high, f"value_range must be (low, high): got {value_range!r}")
     eta = _checks.finite_number("eta", eta)
     chi_square = divergence == ChiSquare()
     schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
     check_schedule("steps", schedule)
-    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.scale, penalty=divergence))
-    price, alphas = price_of(divergence), _core.Steps(*numbers)
-    shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
-    wide = 2.0 * float(weight)
+    numbers = schedule.resolve(Setting(1.0, weight, (low, high), divergence.scale, penalty=divergence))
+    shift = weight * divergence.slope_at_one  # between the paper's eta and that of the normal form
+    wide = 2.0 * weight
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
     first_eta = min(max(eta - shift, interval[0]), interval[1])
-    ascent = _core.StreamAscent(first_eta, math.inf, *interval, float(weight) * divergence.scale)
     if not isinstance(outcomes, np.ndarray | list | tuple):
         outcomes = np.fromiter(iter(outcomes), np.float64)  # type: ignore[arg-type]
     x = np.ascontiguousarray(outcomes, dtype=np.float64).ravel()
@@ -83,5 +74,19 @@ def learn_worst_case(
         _checks.fail(f"outcomes must lie in value_range [{low:g}, {high:g}]: got {x[wrong[0]]:g} at {wrong[0]}")
     _checks.must(len(x) > 0, "outcomes must hold at least one number: got none")
     values = np.empty(len(x))
-    price.ascend(ascent, alphas, 0, x, values)
-    return LearnedWorstCase(float(values[len(x) // 2 :].mean()), float(ascent.eta + shift), len(x))
+    last_eta = price_of(divergence).ascend(
+        _core.Steps(*numbers), first_eta, *interval, weight * divergence.scale, x, values
+    )
+    return LearnedWorstCase(float(values[len(x) // 2 :].mean()), last_eta + shift, len(x))
+
+
+def _check_penalty(ambiguity: Ambiguity) -> float:
+    """The weight of a penalty whose dual can be climbed."""
+    check_learnable(ambiguity)
+    if not ambiguity.has_weight or ambiguity.divergence == TotalVariation():
+        _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
+    weight = ambiguity.level
+    _checks.must(
+        isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
+    )
+    return float(weight)

@@ -313,13 +313,10 @@ class PrintedGenerativeState(_PrintedState):
         self._v = np.zeros((replications, source.shape.n_states + 1))
 
     @cached_property
-    def _betas(self) -> Any:
-        return _core.Steps(*self.q_steps)
-
-    @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
-        return level.price.refiner(self._core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
+        steps = (_core.Steps(*numbers) for numbers in (self.q_steps, self._eta_steps))
+        return level.price.refiner(self._core_state, self._settings(level.numbers), *steps)
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
@@ -332,14 +329,13 @@ class PrintedGenerativeState(_PrintedState):
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        frozen = self._v, self._betas.at(iteration), self._fresh, iteration * draws
-        first = iteration * shape.n_pairs * draws
+        frozen = self._v, iteration, self._fresh
         if source.world is not None:
-            self._refiner.refine_all(source.world, *frozen, first, self._inner_steps)
+            self._refiner.refine_all(source.world, *frozen, self._inner_steps)
         else:
             rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
             for pair in range(shape.n_pairs):
-                source.sample_pair(first + pair * draws, pair, rewards, following)
+                source.sample_pair((iteration * shape.n_pairs + pair) * draws, pair, rewards, following)
                 self._refiner.refine(*frozen, pair, rewards, following)
         self.tables["visits"] += np.uint32(draws)
         has_diverged = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)

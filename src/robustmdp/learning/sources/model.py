@@ -98,7 +98,8 @@ class ModelSource(Source):
         for step in range(first, first + count):
             for replication, state in enumerate(self._states.tolist()):
                 pair = choose(replication, step, state, self.number(replication, 2 * step))
-                reward, successor = self.world.outcome(replication, 2 * step + 1, pair)
+                rewards, following = self.draws(replication, 2 * step + 1, pair, 1)
+                reward, successor = rewards[0], following[0]
                 for column, value in zip(room, (state, pair, reward, successor), strict=True):
                     column[0, replication] = value
                 self._states[replication] = successor if successor < self.mdp.n_states else self.start
