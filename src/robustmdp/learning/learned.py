@@ -69,10 +69,10 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     if shape.actions is None:
         table = q.reshape(shape.n_states, shape.n_actions)
         return table.max(axis=1), table.argmax(axis=1)
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     top = np.maximum.reduceat(q, starts)
     candidates = np.where(q == np.repeat(top, np.diff(shape.state_ptr)), np.arange(len(q)), len(q) - 1)
-    return top, np.asarray(shape.actions)[np.minimum.reduceat(candidates, starts)].astype(np.int64)
+    return top, shape.actions[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
 def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:

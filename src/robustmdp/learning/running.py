@@ -61,7 +61,7 @@ def _steps(learner: Learner, source: Source, steps: int | None, samples: int | N
 
 def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
     """Say, once, which action was never tried in a state that was acted in."""
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     for solution in solutions:
         if solution.visits is None or solution.visits.all():
             continue

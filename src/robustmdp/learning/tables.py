@@ -122,9 +122,7 @@ class LearnerState:
     def _core_state(self) -> Any:
         """The tables by name, for the core."""
         extent = self.extent.reshape(-1)
-        return _core.LearnerState(
-            state_ptr=np.asarray(self._shape.state_ptr), extent=extent, diverged=self.diverged, **self.tables
-        )
+        return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **self.tables)
 
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("_core_state", "update", "_refiner", "_betas")

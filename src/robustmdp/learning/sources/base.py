@@ -76,10 +76,10 @@ def check_size(n_pairs: int) -> None:
 
 
 def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
-    """Every action is available everywhere."""
+    """Every action is available everywhere; any transition may end and pay its own reward, since only a model tells."""
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
-    return Shape(n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
+    return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
 
 
 class Source:

@@ -53,8 +53,6 @@ class EnvironmentSource(Source):
             int(env.action_space.n),
             discount=discount,
             reward_range=reward_range,
-            can_end=True,
-            rewards_on_successors=True,
         )
         policy = make_policy((self.shape.n_states, self.shape.n_actions))
         self._env, self._seed, self._policy, self.learns_online = env, seed, policy, policy.follows_q

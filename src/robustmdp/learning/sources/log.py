@@ -28,8 +28,6 @@ class LogSource(Source):
             log.n_actions,
             discount=discount,
             reward_range=reward_range,
-            can_end=True,
-            rewards_on_successors=True,
             state_names=log.state_names,
             action_names=log.action_names,
         )

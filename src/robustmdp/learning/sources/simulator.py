@@ -41,8 +41,6 @@ class SimulatorSource(Source):
             simulator.n_actions,
             discount=simulator.discount,
             reward_range=(low, high),
-            can_end=True,  # only its code knows
-            rewards_on_successors=True,
             state_names=simulator.state_names,
             action_names=simulator.action_names,
         )
