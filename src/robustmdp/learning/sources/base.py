@@ -18,6 +18,8 @@ from robustmdp.models.space import FloatArray as FloatArray
 from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
 
+Transition = tuple[int, int, float, int]  # state, pair, reward, successor
+
 
 class Experience(NamedTuple):
     """Transitions of several replications, each array (length, replications); the end is `following` = n_states."""

@@ -79,7 +79,7 @@ class EnvironmentSource(Source):
         step_env, index, draw, note = self._env.step, self._index, self._policy.build_sampler(), self._journal.append
         for step, u in enumerate(np.asarray(self._rng.random(length)).tolist()):
             state = self._state
-            pair = draw(state, u)
+            pair = draw(step, state, u)
             action = pair - state * n_actions
             observation, reward, terminated, truncated, _ = step_env(action + offset)
             note(action)

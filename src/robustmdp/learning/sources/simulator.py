@@ -18,6 +18,7 @@ from robustmdp.learning.sources.base import (
     OnlineLearner,
     SavedGenerator,
     Source,
+    Transition,
     check_saved,
     decode_generator,
     encode_generator,
@@ -25,8 +26,6 @@ from robustmdp.learning.sources.base import (
     hash_parts,
 )
 from robustmdp.models import Simulator, columns
-
-Transition = tuple[int, int, float, int]  # state, pair, reward, successor
 
 
 class SimulatorSource(Source):
@@ -70,11 +69,9 @@ class SimulatorSource(Source):
             self._state = loops.follow_policy(edges, self.shape.n_states, *rngs, start, self._state, *room)
             self._check(room)
             return room.length
-        draw = self._policy.build_sampler()
-        transitions = self._act(lambda step, state, u: draw(state, u), 0, room.length)
-        for step, transition in enumerate(transitions):
-            for column, value in zip(room, transition, strict=True):
-                column[step, 0] = value
+        transitions = self._act(self._policy.build_sampler(), 0, room.length)
+        for column, values in zip(room, zip(*transitions, strict=True), strict=True):
+            column[:, 0] = values
         return room.length
 
     def _act(self, choose: Callable[[int, int, float], int], first: int, count: int) -> Iterator[Transition]:
