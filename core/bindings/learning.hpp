@@ -1,7 +1,6 @@
 // How learners appear in Python: a divergence makes them, tables and settings are named.
 #pragma once
 
-#include "../learning/certify.hpp"
 #include "../learning/learner.hpp"
 #include "../learning/margins.hpp"
 #include "../learning/refine.hpp"
@@ -15,54 +14,115 @@
 
 namespace robustmdp {
 
-template <class T> using Optional = std::optional<Array<T>>;
+// Arrays by their names, kept alive; those that are not needed are left out.
+class NamedArrays {
+public:
+    explicit NamedArrays(const nb::kwargs& arrays) : arrays_(arrays) {}
 
-// Tables of a learner, kept alive.
-struct LearnerArrays {
-    Offsets state_ptr;
-    Array<double> q;
-    Array<uint32_t> visits;
-    Array<int32_t> greedy;
-    Array<double> extent;
-    Array<int64_t> diverged;
-    Optional<double> average, eta, weight, lowest_reward;
-    Optional<float> offset, curvature, excess, lowest_offset, rarity;
-    Optional<int32_t> lowest;
+protected:
+    template <class T> bool find(const char* name, Array<T>& array) {
+        if (!arrays_.contains(name)) return false;
+        const bool fits = nb::try_cast(arrays_[name], array, false);
+        require(fits, (std::string(name) + " must be a contiguous 1-D array of its type").c_str());
+        ++found_;
+        return true;
+    }
+
+    template <class T> void take(T*& table, const char* name, int64_t entries) {
+        Array<T> array;
+        if (!find(name, array)) return;
+        require(static_cast<int64_t>(array.size()) == entries,
+                (std::string(name) + " must have one entry per cell").c_str());
+        table = array.data();
+    }
+
+    bool are_all_known() const { return found_ == arrays_.size(); }
+
+private:
+    nb::kwargs arrays_;
+    size_t found_ = 0;
+};
+
+class LearnerArrays : NamedArrays {
+public:
     LearnerState view{};
 
-    void check_and_view() {
+    explicit LearnerArrays(const nb::kwargs& arrays) : NamedArrays(arrays) {
+        Offsets state_ptr;
+        require(find("state_ptr", state_ptr) && state_ptr.size() >= 2, "a world must have at least one state");
         view.state_ptr = state_ptr.data();
         view.n_states = static_cast<int64_t>(state_ptr.size()) - 1;
-        require(view.n_states >= 1, "a world must have at least one state");
         view.n_pairs = state_ptr(view.n_states);
-        view.replications = static_cast<int64_t>(diverged.size());
-        require(static_cast<int64_t>(greedy.size()) == view.replications * view.n_states,
-                "greedy must have one entry per state and replication");
-        require(extent.size() == 2 * diverged.size(), "extent must have two entries per replication");
-        view.q = cells(q);
-        view.visits = cells(visits);
-        view.greedy = greedy.data();
-        view.extent = extent.data();
+        Array<int64_t> diverged;
+        require(find("diverged", diverged), "there must be a table named diverged");
         view.diverged = diverged.data();
-        view.average = cells(average);
-        view.eta = cells(eta);
-        view.weight = cells(weight);
-        view.lowest_reward = cells(lowest_reward);
-        view.offset = cells(offset);
-        view.curvature = cells(curvature);
-        view.excess = cells(excess);
-        view.lowest_offset = cells(lowest_offset);
-        view.rarity = cells(rarity);
-        view.lowest = cells(lowest);
+        view.replications = static_cast<int64_t>(diverged.size());
+        const int64_t states = view.replications * view.n_states, cells = view.replications * view.n_pairs;
+        take(view.extent, "extent", 2 * view.replications);
+        take(view.greedy, "greedy", states);
+        take(view.q, "q", cells);
+        take(view.visits, "visits", cells);
+        take(view.average, "average", cells);
+        take(view.eta, "eta", cells);
+        take(view.weight, "weight", cells);
+        take(view.lowest, "lowest", cells);
+        take(view.lowest_reward, "lowest_reward", cells);
+        take(view.lowest_offset, "lowest_offset", cells);
+        take(view.offset, "offset", cells);
+        take(view.curvature, "curvature", cells);
+        take(view.excess, "excess", cells);
+        take(view.rarity, "rarity", cells);
+        require(view.extent && view.greedy && view.q && view.visits, "extent, greedy, q and visits must be there");
+        require(are_all_known(), "every table must be one that learners know");
+    }
+};
+
+// What a certificate counts and what is frozen for it.
+class EvidenceArrays : NamedArrays {
+public:
+    Evidence view{};
+    Margins margins{};
+
+    EvidenceArrays(const LearnerState& tables, double typical_reward, const nb::kwargs& arrays) : NamedArrays(arrays) {
+        const int64_t states = tables.replications * tables.n_states, cells = tables.replications * tables.n_pairs;
+        const int64_t values = states + tables.replications;
+        view.typical_reward = typical_reward;
+        take(view.count, "count", cells);
+        take_sums(view.dual, "dual", cells);
+        take_sums(view.ratio, "ratio", cells);
+        take_sums(view.cost, "cost", cells);
+        take_sums(view.tilted, "tilted", cells);
+        take_sums(view.outcome, "outcome", cells);
+        take_sums(view.lower, "lower", states);
+        take(view.eta, "eta", cells);
+        take(view.weight, "weight", cells);
+        take(view.floor, "floor", cells);
+        take(view.centre, "centre", cells);
+        take(view.eta_lower, "eta_lower", states);
+        take(view.weight_lower, "weight_lower", states);
+        take(view.policy, "policy", states);
+        take(view.v_lower, "v_lower", values);
+        take(view.v_upper, "v_upper", values);
+        // Margins are counted in the tables of the evidence, which is empty until they are known.
+        margins.upper_mean = view.dual;
+        margins.count = view.count;
+        take(margins.lower, "margin_lower", values);
+        take(margins.upper, "margin_upper", values);
+        take(margins.by_spread, "by_spread", cells);
+        take(margins.by_reach, "by_reach", cells);
+        take(margins.most, "most", tables.replications);
+        require(view.count && view.dual && view.lower && view.eta && view.floor && view.centre && view.eta_lower &&
+                    view.weight_lower && view.policy && view.v_lower && view.v_upper,
+                "a certificate needs its tables");
+        require(are_all_known(), "every table must be one that certificates know");
     }
 
 private:
-    template <class T> T* cells(const Array<T>& table) const {
-        require(static_cast<int64_t>(table.size()) == view.replications * view.n_pairs,
-                "a table must have one entry per pair and replication");
-        return table.data();
+    void take_sums(Sums*& sums, const char* name, int64_t entries) {
+        double* numbers = nullptr;
+        take(numbers, name, 2 * entries);
+        sums = reinterpret_cast<Sums*>(numbers);
     }
-    template <class T> T* cells(const Optional<T>& table) const { return table ? cells(*table) : nullptr; }
 };
 
 struct SettingsArrays {
@@ -70,210 +130,114 @@ struct SettingsArrays {
     LearnerSettings view;
 };
 
-inline void require_settings(const LearnerArrays& tables, const SettingsArrays& settings, bool is_smooth) {
-    require(settings.levels.size() == 1 || static_cast<int64_t>(settings.levels.size()) == tables.view.n_pairs,
+inline void require_tables(const LearnerState& tables, const SettingsArrays& settings, bool is_averaged,
+                           bool is_robust, bool is_smooth) {
+    require(settings.levels.size() == 1 || static_cast<int64_t>(settings.levels.size()) == tables.n_pairs,
             "levels must be one number or one per pair");
-    const LearnerState& view = tables.view;
-    require(!view.lowest || !settings.view.inside || view.lowest_reward || view.lowest_offset,
+    require(is_averaged ? tables.average && (!is_robust || tables.lowest) : tables.eta != nullptr,
+            "the default learner needs average and lowest, the printed algorithms eta");
+    require(!tables.lowest || !settings.view.inside || tables.lowest_reward || tables.lowest_offset,
             "there must be a table of the lowest rewards");
-    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature),
+    require(!tables.average || !tables.lowest || !is_smooth || (tables.offset && tables.curvature),
             "there must be tables of the dual variable");
-    require(!settings.view.constrained || (view.weight && (!is_smooth || view.excess)),
+    require(!settings.view.constrained || (tables.weight && (!is_smooth || tables.excess)),
             "there must be tables of the weight");
 }
 
-template <class Price>
-std::unique_ptr<Learner> make_follower(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
-                                       const Steps& q_steps, const Steps& eta_steps) {
-    require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.average && (!Price::ROBUST || tables.view.lowest), "the default learner needs its tables");
-    return std::make_unique<LearnerOf<Follower<Price>, true>>(price, settings.view, tables.view, q_steps, eta_steps);
-}
-
-template <class Price>
-std::unique_ptr<Learner> make_printed(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
-                                      const Steps& q_steps, const Steps& eta_steps) {
-    require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.eta, "the printed algorithms need a table of eta");
-    return std::make_unique<LearnerOf<PrintedFollower<Price>, false>>(price, settings.view, tables.view, q_steps,
-                                                                      eta_steps);
-}
-
-template <class Price>
-std::unique_ptr<Refiner> make_refiner(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
-                                      const Steps& eta_steps) {
-    require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.eta, "the printed algorithms need a table of eta");
-    return std::make_unique<RefinerOf<Price>>(price, settings.view, tables.view, eta_steps);
-}
-
-// Sums of a certificate and what is frozen for it, kept alive.
-struct EvidenceArrays {
-    Array<uint32_t> count;
-    Array<double> dual, lower;  // total and squares in turn
-    Optional<double> ratio, cost, tilted, outcome;
-    Numbers eta, floor, centre, eta_lower, weight_lower;
-    std::optional<Numbers> weight;
-    Array<const int32_t> policy;
-    Numbers v_lower, v_upper;
-    double typical_reward;
-
-    Evidence view(const LearnerState& tables) const {
-        const auto cells = static_cast<size_t>(tables.replications * tables.n_pairs);
-        const auto states = static_cast<size_t>(tables.replications * tables.n_states);
-        const auto replications = static_cast<size_t>(tables.replications);
-        require(count.size() == cells && eta.size() == cells && floor.size() == cells && centre.size() == cells &&
-                    (!weight || weight->size() == cells),
-                "count, eta, weight, floor and centre must have one entry per pair and replication");
-        require(policy.size() == states && eta_lower.size() == states && weight_lower.size() == states &&
-                    v_lower.size() == states + replications && v_upper.size() == v_lower.size(),
-                "policy and values must have one entry per state and replication");
-        return {
-            .count = count.data(),
-            .dual = sums(dual, cells),
-            .ratio = sums(ratio, cells),
-            .cost = sums(cost, cells),
-            .tilted = sums(tilted, cells),
-            .outcome = sums(outcome, cells),
-            .lower = sums(lower, states),
-            .eta = eta.data(),
-            .weight = weight ? weight->data() : nullptr,
-            .floor = floor.data(),
-            .centre = centre.data(),
-            .eta_lower = eta_lower.data(),
-            .weight_lower = weight_lower.data(),
-            .policy = policy.data(),
-            .v_lower = v_lower.data(),
-            .v_upper = v_upper.data(),
-            .typical_reward = typical_reward,
-        };
-    }
-
-private:
-    static Sums* sums(const Array<double>& table, size_t size) {
-        require(table.size() == 2 * size, "sums must have two entries per cell");
-        return reinterpret_cast<Sums*>(table.data());
-    }
-    static Sums* sums(const Optional<double>& table, size_t size) { return table ? sums(*table, size) : nullptr; }
-};
-
-template <class Price>
-std::unique_ptr<Learner> make_certifier(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
-                                        const EvidenceArrays& evidence) {
-    require_settings(tables, settings, false);
-    const Evidence view = evidence.view(tables.view);
-    require(!Price::SMOOTH || view.ratio, "there must be sums of the ratio");
-    require(!settings.view.constrained || (view.weight && view.cost && view.tilted && view.outcome),
+inline void require_evidence(const Evidence& evidence, const LearnerSettings& settings, bool is_smooth) {
+    require(!is_smooth || evidence.ratio, "there must be sums of the ratio");
+    require(!settings.constrained || (evidence.weight && evidence.cost && evidence.tilted && evidence.outcome),
             "there must be weights and sums of a ball");
-    return std::make_unique<Certifier<Price>>(price, settings.view, tables.view, view);
-}
-
-struct MarginArrays {
-    Array<double> lower, upper;
-    Array<const float> by_spread, by_reach;
-    Numbers most;
-
-    // Counted in the tables of the evidence, which is empty until margins are known.
-    Margins view(const LearnerState& tables, const Evidence& evidence) const {
-        const auto cells = static_cast<size_t>(tables.replications * tables.n_pairs);
-        const auto states = static_cast<size_t>(tables.replications * (tables.n_states + 1));
-        require(lower.size() == states && upper.size() == states,
-                "margins must have one entry per state, the end and replication");
-        require(by_spread.size() == cells && by_reach.size() == cells,
-                "deviations must have one entry per pair and replication");
-        require(static_cast<int64_t>(most.size()) == tables.replications, "most must have one entry per replication");
-        return {
-            .lower = lower.data(),
-            .upper = upper.data(),
-            .upper_mean = evidence.dual,
-            .count = evidence.count,
-            .by_spread = by_spread.data(),
-            .by_reach = by_reach.data(),
-            .most = most.data(),
-        };
-    }
-};
-
-template <class Price>
-std::unique_ptr<Learner> make_margin_learner(const Price& price, const LearnerArrays& tables,
-                                             const SettingsArrays& settings, const EvidenceArrays& evidence,
-                                             const MarginArrays& margins) {
-    const Evidence view = evidence.view(tables.view);
-    require(!settings.view.constrained || view.weight, "there must be weights of a ball");
-    return std::make_unique<MarginLearner<Price>>(price, settings.view, tables.view, view,
-                                                  margins.view(tables.view, view));
-}
-
-// J, t and f(t) at one outcome per cell.
-template <class Price>
-void tilt_outcomes(const Price& price, Numbers eta, Numbers weight, Numbers x, Array<double> dual, Array<double> ratio,
-                   Array<double> cost) {
-    const size_t n = eta.size();
-    require(weight.size() == n && x.size() == n && dual.size() == n && ratio.size() == n && cost.size() == n,
-            "eta, weight, x and the results must be equally long");
-    for (size_t i = 0; i < n; ++i) {
-        const Tilt<double> tilt = price.at((eta(i) - x(i)) / weight(i));
-        dual(i) = x(i) - weight(i) * tilt.excess;
-        ratio(i) = tilt.slope;
-        cost(i) = tilt.cost;
-    }
 }
 
 // Learners of a set's price; `price_of` makes it from the bound object.
-template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& bound, PriceOf price_of) {
-    using Price = decltype(price_of(std::declval<const Bound&>()));
-    bound
-        .def(
-            "follower",
-            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                       const Steps& q_steps, const Steps& eta_steps) {
-                return make_follower<Price>(price_of(self), tables, settings, q_steps, eta_steps);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>())
-        .def(
-            "printed",
-            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                       const Steps& q_steps, const Steps& eta_steps) {
-                return make_printed<Price>(price_of(self), tables, settings, q_steps, eta_steps);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>())
-        .def(
-            "refiner",
-            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                       const Steps& eta_steps) {
-                return make_refiner<Price>(price_of(self), tables, settings, eta_steps);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>())
-        .def(
-            "certifier",
-            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                       const EvidenceArrays& evidence) {
-                return make_certifier<Price>(price_of(self), tables, settings, evidence);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>())
-        .def(
-            "margin_learner",
-            [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                       const EvidenceArrays& evidence, const MarginArrays& margins) {
-                return make_margin_learner<Price>(price_of(self), tables, settings, evidence, margins);
+template <class Bound, class PriceOf> class LearnerBinder {
+public:
+    using Price = decltype(std::declval<PriceOf>()(std::declval<const Bound&>()));
+
+    LearnerBinder(nb::class_<Bound>& bound, PriceOf price_of) : bound_(bound), price_of_(price_of) {}
+
+    template <class Base, class Made, bool AVERAGED> void bind(const char* name) {
+        bound_.def(
+            name,
+            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                                   const Steps& q_steps, const Steps& eta_steps) -> std::unique_ptr<Base> {
+                require_tables(tables.view, settings, AVERAGED, Price::ROBUST, Price::SMOOTH);
+                return std::make_unique<Made>(price_of(self), settings.view, tables.view, q_steps, eta_steps);
             },
             nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
-    if constexpr (Price::SMOOTH) {
-        bound.def("tilt", [price_of](const Bound& self, Numbers eta, Numbers weight, Numbers x, Array<double> dual,
-                                     Array<double> ratio, Array<double> cost) {
-            tilt_outcomes(price_of(self), eta, weight, x, dual, ratio, cost);
+    }
+
+    void bind_certifiers() {
+        bound_.def(
+            "certifier",
+            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                                   const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
+                require_evidence(evidence.view, settings.view, Price::SMOOTH);
+                return std::make_unique<Certifier<Price>>(price_of(self), settings.view, tables.view, evidence.view);
+            },
+            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
+        bound_.def(
+            "margin_learner",
+            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                                   const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
+                require_evidence(evidence.view, settings.view, Price::SMOOTH);
+                const Margins& margins = evidence.margins;
+                require(margins.lower && margins.upper && margins.by_spread && margins.by_reach && margins.most,
+                        "there must be tables of the margins");
+                return std::make_unique<MarginLearner<Price>>(price_of(self), settings.view, tables.view, evidence.view,
+                                                              margins);
+            },
+            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
+    }
+
+    // J, t and f(t) at one outcome per cell, and f'(t).
+    void bind_tilt() {
+        bound_.def("tilt", [price_of = price_of_](const Bound& self, Numbers eta, Numbers weight, Numbers x,
+                                                  Array<double> dual, Array<double> ratio, Array<double> cost) {
+            const size_t n = eta.size();
+            require(weight.size() == n && x.size() == n && dual.size() == n && ratio.size() == n && cost.size() == n,
+                    "eta, weight, x and the results must be equally long");
+            const Price price = price_of(self);
+            for (size_t i = 0; i < n; ++i) {
+                const Tilt<double> tilt = price.at((eta(i) - x(i)) / weight(i));
+                dual(i) = x(i) - weight(i) * tilt.excess;
+                ratio(i) = tilt.slope;
+                cost(i) = tilt.cost;
+            }
         });
-        bound.def("slope", [price_of](const Bound& self, Numbers t, Array<double> out) {
+        bound_.def("slope", [price_of = price_of_](const Bound& self, Numbers t, Array<double> out) {
             require(t.size() == out.size(), "t and out must be equally long");
             const Price price = price_of(self);
             for (size_t i = 0; i < t.size(); ++i) out(i) = price.slope(t(i));
         });
-        bound.def("ascend", [price_of](const Bound& self, StreamAscent& ascent, const Steps& steps, int64_t first,
-                                       Numbers outcomes, Array<double> values) {
+    }
+
+    void bind_ascent() {
+        bound_.def("ascend", [price_of = price_of_](const Bound& self, const Steps& steps, double eta, double low,
+                                                    double high, double weight, Numbers outcomes,
+                                                    Array<double> values) {
             require(outcomes.size() == values.size(), "outcomes and values must be equally long");
-            ascent.absorb(price_of(self), steps, first, static_cast<int64_t>(outcomes.size()), outcomes.data(),
-                          values.data());
+            const int64_t count = static_cast<int64_t>(outcomes.size());
+            return ascend(price_of(self), steps, eta, low, high, weight, count, outcomes.data(), values.data());
         });
+    }
+
+private:
+    nb::class_<Bound>& bound_;
+    PriceOf price_of_;
+};
+
+template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& bound, PriceOf price_of) {
+    LearnerBinder<Bound, PriceOf> binder(bound, price_of);
+    using Price = typename LearnerBinder<Bound, PriceOf>::Price;
+    binder.template bind<Learner, LearnerOf<Follower<Price>, true>, true>("follower");
+    binder.template bind<Learner, LearnerOf<PrintedFollower<Price>, false>, false>("printed");
+    binder.template bind<Refiner, RefinerOf<Price>, false>("refiner");
+    binder.bind_certifiers();
+    if constexpr (Price::SMOOTH) {
+        binder.bind_tilt();
+        binder.bind_ascent();
     }
 }
 

@@ -9,9 +9,8 @@ namespace robustmdp {
 // What a round holds fixed: V_t of each replication, (replications, n_states + 1), whose last entry is the end's.
 struct Round {
     const double* v;
-    double beta;
-    bool fresh;     // does the dual variable start at 0 in each round, as printed?
-    int64_t draws;  // of each pair, before this round
+    int64_t number;
+    bool fresh;  // does the dual variable start at 0 in each round, as printed?
 };
 
 class Refiner {
@@ -25,15 +24,17 @@ public:
 
 template <class Price> class RefinerOf final : public Refiner {
 public:
-    RefinerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& eta_steps)
-        : price_(price), settings_(settings), tables_(tables), eta_steps_(eta_steps),
+    RefinerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
+              const Steps& eta_steps)
+        : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
           dual_(price_, settings_, tables_) {}
 
     const LearnerState& tables() const override { return tables_; }
 
     void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
                 const int32_t* following) override {
-        const double weight = dual_.weight(pair);
+        const double weight = dual_.weight(pair), beta = q_steps_(round.number);
+        const int64_t drawn = round.number * (inner_steps + 1);  // of this pair, before this round
         const int64_t n = tables_.replications, first = dual_.learns(weight) || tables_.lowest ? 0 : inner_steps;
         if (round.fresh && dual_.learns(weight))
             for (int64_t r = 0; r < n; ++r)
@@ -47,10 +48,10 @@ public:
                 const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
                 const double paid = settings_.inside ? seen.reward : 0.0,
                              x = paid + settings_.discount * v[seen.successor];
-                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(round.draws + inner),
+                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(drawn + inner),
                                                  [v](int64_t successor) { return v[successor]; });
                 double& q = tables_.q[cell];
-                if (is_last) q = (1.0 - round.beta) * q + round.beta * (seen.reward - paid + target);
+                if (is_last) q = (1.0 - beta) * q + beta * (seen.reward - paid + target);
             }
         }
     }
@@ -59,13 +60,13 @@ private:
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
-    const Steps& eta_steps_;
+    const Steps &q_steps_, &eta_steps_;
     PrintedStep<Price> dual_;
 };
 
-// A round over all pairs of a known world, from number `first` of each stream on.
-inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first, int64_t inner_steps) {
-    const int64_t draws = inner_steps + 1;
+// A round over all pairs of a known world.
+inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t inner_steps) {
+    const int64_t draws = inner_steps + 1, first = round.number * world.n_pairs() * draws;
     std::vector<double> rewards(draws * world.replications());
     std::vector<int32_t> following(rewards.size());
     for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {
@@ -74,24 +75,20 @@ inline void refine_all(Refiner& refiner, const World& world, const Round& round,
     }
 }
 
-// Section 4.1 alone: ascent over a piece of a stream of outcomes; values are J before each step.
-struct StreamAscent {
-    double eta, lowest, low, high, weight;
-
-    template <class Price>
-    void absorb(const Price& price, const Steps& steps, int64_t first, int64_t count, const double* outcomes,
-                double* values) {
-        for (int64_t t = 0; t < count; ++t) {
-            const double x = outcomes[t];
-            lowest = smaller(x, lowest);
-            if (price.edge() < INFINITE)
-                eta = smaller(eta, lowest + weight * price.slope(static_cast<double>(first + t) + 2.0));
-            const Tilt<double> tilt = price.at((eta - x) / weight);
-            values[t] = x - weight * tilt.excess;
-            const double size = steps.absolute(steps(first + t), 1.0, weight);
-            eta = clip(eta + size * -tilt.growth, low, high);
-        }
+// Section 4.1 alone: ascent from `eta` over a stream of outcomes; values are J before each step. Returns the last eta.
+template <class Price>
+double ascend(const Price& price, const Steps& steps, double eta, double low, double high, double weight,
+              int64_t count, const double* outcomes, double* values) {
+    double lowest = INFINITE;
+    for (int64_t t = 0; t < count; ++t) {
+        const double x = outcomes[t];
+        lowest = smaller(x, lowest);
+        if (price.edge() < INFINITE) eta = smaller(eta, lowest + weight * price.slope(static_cast<double>(t) + 2.0));
+        const Tilt<double> tilt = price.at((eta - x) / weight);
+        values[t] = x - weight * tilt.excess;
+        eta = clip(eta + steps.absolute(steps(t), 1.0, weight) * -tilt.growth, low, high);
     }
-};
+    return eta;
+}
 
 }  // namespace robustmdp

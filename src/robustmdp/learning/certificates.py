@@ -26,10 +26,11 @@ from robustmdp.learning.concentration import Means
 from robustmdp.learning.levels import Level, level_of
 from robustmdp.learning.settings import register
 from robustmdp.learning.sources import Shape, Source
-from robustmdp.learning.states import LearnerState, TransitionState
-from robustmdp.learning.tables import LARGEST_FLOAT, Expected, Tables, check_tables
+from robustmdp.learning.states import TransitionState
+from robustmdp.learning.tables import LARGEST_FLOAT, Expected, LearnerState, Tables, check_tables
 
 FloatArray = npt.NDArray[np.float64]
+_LEARNING, _LEARNING_MARGINS, _CERTIFYING = range(3)
 _FINITE = -LARGEST_FLOAT, LARGEST_FLOAT
 _BELOW = 0.95  # of a ball's ceiling above the floor: outcomes at the ceiling itself, the quantile, must be above it
 _LEAST_WEIGHT = 1e-3  # of a ball, in spreads of outcomes
@@ -69,7 +70,7 @@ class CertifiedState(TransitionState):
         self._ambiguity, self.inside, self._rounds = ambiguity, state.inside, rounds
         self._learning, self._margin_steps, self._certifying = steps
         self._delta = 1.0 - confidence
-        self._phase = 0
+        self._phase = _LEARNING
         self._level = level_of(ambiguity, shape)
         self.extent, self.diverged = state.extent, state.diverged
         self.q_steps, self.by_visits = state.q_steps, state.by_visits
@@ -110,7 +111,7 @@ class CertifiedState(TransitionState):
             wanted = min(end, first + count) - (first + done)
             if wanted <= 0:
                 continue
-            if phase == 0:
+            if phase == _LEARNING:
                 taken = self.state.advance(source, first, wanted)
             else:
                 self._enter(phase, is_new=first + done == ends[phase - 1])
@@ -125,12 +126,12 @@ class CertifiedState(TransitionState):
         if self._phase == phase:
             return
         self._phase = phase
-        if phase == 2 and is_new:
+        if phase == _CERTIFYING and is_new:
             for table in self.sums.values():
                 table[...] = 0
         self.__dict__.pop("frozen", None)
         self.__dict__.pop("update", None)
-        if phase == 1 and is_new:
+        if phase == _LEARNING_MARGINS and is_new:
             self._begin_margins()
 
     @cached_property
@@ -146,14 +147,14 @@ class CertifiedState(TransitionState):
         )
         names = ["eta", "floor", "centre", "eta_lower", "weight_lower", "policy", "v_lower", "v_upper"]
         names += ["weight"] * level.is_constrained
-        evidence = _core.Evidence(
-            **{name: table.reshape(-1) for name, table in self.sums.items()},
-            **{name: np.ascontiguousarray(getattr(frozen, name)).reshape(-1) for name in names},
-            typical_reward=self._typical_reward,
-        )
-        if self._phase == 2:
-            return level.price.certifier(self.state.core_state, settings, evidence)
-        return level.price.margin_learner(self.state.core_state, settings, evidence, self._core_margins())
+        tables = {name: getattr(frozen, name) for name in names} | self.sums
+        is_certifying = self._phase == _CERTIFYING
+        if not is_certifying:
+            tables |= self._margin_tables()
+        arrays = {name: np.ascontiguousarray(table).reshape(-1) for name, table in tables.items()}
+        evidence = _core.Evidence(self.state.core_state, self._typical_reward, **arrays)
+        make = level.price.certifier if is_certifying else level.price.margin_learner
+        return make(self.state.core_state, settings, evidence)
 
     @property
     def _typical_reward(self) -> float:
@@ -184,7 +185,7 @@ class CertifiedState(TransitionState):
         q = self.state.q().reshape(-1, shape.n_pairs)
         v, policy = _greedy(q, shape.state_ptr)
         v_lower = v_upper = np.hstack([np.clip(v, low, high), np.zeros((len(v), 1))])
-        if self.margins and self._phase == 2:
+        if self.margins and self._phase == _CERTIFYING:
             v_lower = np.maximum(v_lower - self.margins["lower"], min(low, 0.0))
             v_upper = np.minimum(v_upper + self.margins["upper"], max(high, 0.0))
         floor, most = self._floors(v_upper), self._outcomes(v_upper)[1]
@@ -229,16 +230,16 @@ class CertifiedState(TransitionState):
         reach = np.maximum(frozen.centre - lowest, highest - frozen.centre)
         return excess * np.sqrt(2.5 * odds / planned), excess * reach * odds / planned
 
-    def _core_margins(self) -> Any:
+    def _margin_tables(self) -> Tables:
         low, high = self._shape.value_range
-        by_spread, by_reach = (part.reshape(-1).astype(np.float32) for part in self._expected_deviations())
-        return _core.Margins(
-            lower=self.margins["lower"].reshape(-1),
-            upper=self.margins["upper"].reshape(-1),
-            by_spread=by_spread,
-            by_reach=by_reach,
-            most=np.full(len(self.diverged), high - low),
-        )
+        by_spread, by_reach = (part.astype(np.float32) for part in self._expected_deviations())
+        return {
+            "margin_lower": self.margins["lower"],
+            "margin_upper": self.margins["upper"],
+            "by_spread": by_spread,
+            "by_reach": by_reach,
+            "most": np.full(len(self.diverged), high - low),
+        }
 
     def _planned_counts(self) -> FloatArray:
         """Certifying samples to expect of each pair, from what was known before the first: (R, P)."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning import running
-from robustmdp.learning.levels import check_learnable, setting_of
+from robustmdp.learning.levels import check_learnable
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -19,14 +19,8 @@ from robustmdp.learning.schedules import (
     check_schedule,
 )
 from robustmdp.learning.sources import Shape, Source
-from robustmdp.learning.states import DefaultState, LearnerState, PrintedGenerativeState
-
-
-def rewards_are_inside(learner: Any, source: Source) -> bool:
-    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
-    printed = getattr(learner, "printed", False) or getattr(learner, "inner_steps", 0) > 0
-    as_printed = printed and source.world is None
-    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
+from robustmdp.learning.states import DefaultState, PrintedGenerativeState
+from robustmdp.learning.tables import LearnerState
 
 
 @dataclass(frozen=True)
@@ -115,24 +109,7 @@ class GenerativeQLearning(Runnable):
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
-        shape = source.shape
-        inside = rewards_are_inside(self, source)
-        schedules = self.q_steps, self.eta_steps
         if self.inner_steps:
-            setting = setting_of(self.ambiguity, shape)
-            numbers = self.q_steps.resolve(setting), self.eta_steps.resolve(setting)
-            fresh = not self.warm_start
-            return PrintedGenerativeState(
-                self.ambiguity, shape, replications, numbers, inner_steps=self.inner_steps, fresh=fresh, inside=inside
-            )
-        return DefaultState(
-            self.ambiguity,
-            shape,
-            replications,
-            schedules,
-            generative=True,
-            burn_in=self.burn_in * steps * shape.n_pairs,
-            by_visits=True,
-            inside=inside,
-            initial=self.initial,
-        )
+            return PrintedGenerativeState(self, source, replications)
+        burn_in = self.burn_in * steps * source.shape.n_pairs
+        return DefaultState(self, source, replications, burn_in=burn_in, by_visits=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.certificates import Certified, CertifiedState
 from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
-from robustmdp.learning.states import LearnerState
+from robustmdp.learning.tables import LearnerState
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
@@ -72,10 +73,10 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     if shape.actions is None:
         table = q.reshape(shape.n_states, shape.n_actions)
         return table.max(axis=1), table.argmax(axis=1)
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     top = np.maximum.reduceat(q, starts)
     candidates = np.where(q == np.repeat(top, np.diff(shape.state_ptr)), np.arange(len(q)), len(q) - 1)
-    return top, np.asarray(shape.actions)[np.minimum.reduceat(candidates, starts)].astype(np.int64)
+    return top, shape.actions[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
 def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -140,12 +141,4 @@ class _LearnedDual:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A solution that travels takes its own eta along, not the tables of all replications.
-        return _KnownDual, (self(),)
-
-
-@dataclass(frozen=True, eq=False)
-class _KnownDual:
-    eta: FloatArray
-
-    def __call__(self) -> FloatArray:
-        return self.eta
+        return partial, (np.asarray, self())

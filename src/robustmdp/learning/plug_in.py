@@ -15,8 +15,16 @@ from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.learning.states import LearnerState, absorb_steps
-from robustmdp.learning.tables import LARGEST_FLOAT, MOST_SAMPLES, Expected, Tables, check_tables, limits_of_extent
+from robustmdp.learning.states import absorb_steps
+from robustmdp.learning.tables import (
+    LARGEST_FLOAT,
+    MOST_SAMPLES,
+    Expected,
+    LearnerState,
+    Tables,
+    check_tables,
+    limits_of_extent,
+)
 from robustmdp.models import columns
 from robustmdp.models.counts import Tally
 from robustmdp.planning import solve
@@ -66,7 +74,7 @@ class PlugIn(Runnable):
         return _CountState(self.ambiguity, source.shape, replications, self.generative)
 
 
-class _CountState:
+class _CountState(LearnerState):
     """The transitions that each replication has seen, counted.
 
     An ending, after which nothing comes, is known by its reward alone, whose number stands in the successor's place.
@@ -84,7 +92,7 @@ class _CountState:
         self._endings: dict[float, int] = {}
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> Tables:  # type: ignore[override]
         """Visits alone; the counts are no table of pairs."""
         visits = [self._shape.pairs(tally.visits) for tally in self._tallies]
         return {"visits": np.concatenate(visits).astype(np.uint32)}
@@ -162,10 +170,6 @@ class _CountState:
     def iterate(self) -> FloatArray:
         """The same: nothing is averaged."""
         return self.q()
-
-    def eta(self, span: slice) -> FloatArray:
-        """None is learned."""
-        return np.full(span.stop - span.start, math.nan)
 
 
 def _size_of(saved: Tables, name: str) -> int:

@@ -15,7 +15,7 @@ from robustmdp import _checks
 from robustmdp.learning import checkpoints
 from robustmdp.learning.learned import solution_of
 from robustmdp.learning.runs import UNLIMITED, DeferredInterrupt, Learner, Progress, Run, Snapshot
-from robustmdp.learning.sources import LogSource, Shape, Source, TrajectorySource, source_of
+from robustmdp.learning.sources import LogSource, Shape, Source, source_of
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,8 +33,8 @@ def begin(
 ) -> Run:
     """A run that has not taken a step."""
     source = source_of(world, learner.behaviour, seeds, **where)
-    if learner.generative and isinstance(source, TrajectorySource):
-        source.refuse()
+    if learner.generative and not source.is_generative:
+        source.refuse_generative()
     shape = source.shape
     wanted, horizon = _steps(learner, source, steps, samples)
     target = None if reference is None else shape.pairs(reference, "reference")
@@ -61,7 +61,7 @@ def _steps(learner: Learner, source: Source, steps: int | None, samples: int | N
 
 def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
     """Say, once, which action was never tried in a state that was acted in."""
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     for solution in solutions:
         if solution.visits is None or solution.visits.all():
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,48 +15,12 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.levels import level_of, setting_of
-from robustmdp.learning.schedules import Numbers, Schedule
+from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.learning.tables import Tables, TabularState
+from robustmdp.learning.tables import LearnerState, Tables
 
 FloatArray = npt.NDArray[np.float64]
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
-
-
-class LearnerState(Protocol):
-    """Tables of some replications, which move as transitions come."""
-
-    extent: FloatArray
-    diverged: npt.NDArray[np.int64]
-    q_steps: Numbers
-    by_visits: bool
-    inside: bool  # do rewards belong to the outcome, and so to nature's choice?
-
-    @property
-    def core_state(self) -> Any:
-        """The tables by name, for the core."""
-
-    @property
-    def tables(self) -> Tables:
-        """Named arrays, (replications * pairs,) or (replications * states,)."""
-
-    def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` steps after the first `first`; returns how many the source could give."""
-
-    def save(self) -> Tables:
-        """All that a checkpoint must hold."""
-
-    def load(self, saved: Tables) -> None:
-        """Go on from there."""
-
-    def q(self) -> FloatArray:
-        """The learned Q, (replications * pairs,)."""
-
-    def iterate(self) -> FloatArray:
-        """The current Q, (replications * pairs,), the same where nothing is averaged."""
-
-    def eta(self, span: slice) -> FloatArray:
-        """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
 
 
 def absorb_steps(
@@ -83,15 +47,11 @@ def absorb_steps(
     return (position - first * unit) // unit
 
 
-class TransitionState(TabularState):
+class TransitionState(LearnerState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
     generative: bool
     update: Any  # compiled
-
-    def q(self) -> FloatArray:
-        """The learned Q, (replications * pairs,)."""
-        raise NotImplementedError
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` steps: transitions, or rounds over all pairs."""
@@ -135,6 +95,13 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
     return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 
 
+def rewards_are_inside(learner: Any, source: Source) -> bool:
+    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
+    printed = getattr(learner, "printed", False) or getattr(learner, "inner_steps", 0) > 0
+    as_printed = printed and source.world is None
+    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
+
+
 def _initial(shape: Shape, initial: float | None) -> float:
     """The value of what has not been visited: 0, or the nearest value that is possible; -inf where nothing is known."""
     if initial is not None:
@@ -151,26 +118,15 @@ class DefaultState(TransitionState):
     A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
     """
 
-    def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Schedule, Schedule],
-        *,
-        generative: bool,
-        burn_in: float,
-        by_visits: bool,
-        inside: bool,
-        initial: float | None,
-    ) -> None:
+    def __init__(self, learner: Any, source: Source, replications: int, *, burn_in: float, by_visits: bool) -> None:
+        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         level, setting = level_of(ambiguity, shape), setting_of(ambiguity, shape)
         tunes = level.is_robust and level.is_smooth
         guards = tunes and bool(np.all(level.numbers > 0))  # the lowest outcome is a bound only, not the value itself
         cells = replications * shape.n_pairs
         tables: Tables = {
-            "q": np.full(cells, _initial(shape, initial)),
-            "average": np.full(cells, _initial(shape, initial)),
+            "q": np.full(cells, _initial(shape, learner.initial)),
+            "average": np.full(cells, _initial(shape, learner.initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
         }
@@ -192,10 +148,10 @@ class DefaultState(TransitionState):
         self.extent = np.tile(np.array(extent, dtype=np.float64), (replications, 1))
         self.diverged = np.full(replications, -1, np.int64)
         self._ambiguity, self._shape = ambiguity, shape
-        self._steps = [schedule.resolve(setting) for schedule in steps]
+        self._steps = [schedule.resolve(setting) for schedule in (learner.q_steps, learner.eta_steps)]
         self.inside, self._burn_in = inside, burn_in
         self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
-        self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, generative
+        self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, learner.generative
 
     @cached_property
     def update(self) -> Any:
@@ -218,10 +174,6 @@ class DefaultState(TransitionState):
         """The averaged Q, (replications * pairs,)."""
         return self.tables["average"]
 
-    def iterate(self) -> FloatArray:
-        """The current Q."""
-        return self.tables["q"]
-
     def eta(self, span: slice) -> FloatArray:
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
         average = self.tables["average"][span]
@@ -230,10 +182,11 @@ class DefaultState(TransitionState):
         return average - (0.0 if self.inside else self._anchor) + self.tables["offset"][span]
 
 
-class _PrintedState(TabularState):
+class _PrintedState(LearnerState):
     """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly."""
 
-    def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool) -> None:
+    def __init__(self, learner: Any, source: Source, replications: int) -> None:
+        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         if shape.reward_range is None:
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
         level = level_of(ambiguity, shape)
@@ -269,18 +222,6 @@ class _PrintedState(TabularState):
             **more,
         )
 
-    def q(self) -> FloatArray:
-        """The iterate, (replications * pairs,)."""
-        return self.tables["q"]
-
-    def iterate(self) -> FloatArray:
-        """The same: nothing is averaged."""
-        return self.tables["q"]
-
-    def eta(self, span: slice) -> FloatArray:
-        """discount * eta in normal form of some cells."""
-        return self.tables["eta"][span]
-
 
 def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[float, float]:
     """discount * Theta: section 4.1's [low - 2 w, 2 high - low + 2 w] for chi-square, [low, high] otherwise.
@@ -304,22 +245,14 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
     """
 
     def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Schedule, Schedule],
-        occupancies: tuple[float, float] | None,
-        *,
-        by_visits: bool,
-        inside: bool,
-        literal: bool,
+        self, learner: Any, source: Source, replications: int, occupancies: tuple[float, float] | None
     ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside)
-        self.generative, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
+        super().__init__(learner, source, replications)
+        self.generative, self.by_visits, self._literal = False, learner.count == "visits", learner.literal
+        self._schedules = learner.q_steps, learner.eta_steps
         self._estimates = occupancies is None
         # Before anything is known, all pairs are alike.
-        self._occupancies = np.array(occupancies or (1.0 / shape.n_pairs, 1.0 / shape.n_pairs))
+        self._occupancies = np.array(occupancies or [1.0 / source.shape.n_pairs] * 2)
         self._resolve()
 
     def _resolve(self) -> None:
@@ -370,30 +303,20 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
 class PrintedGenerativeState(_PrintedState):
     """Algorithm 1 as printed (core/learning/refine.hpp): V is frozen for an outer iteration over all pairs."""
 
-    def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Numbers, Numbers],
-        *,
-        inner_steps: int,
-        fresh: bool,
-        inside: bool,
-    ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside)
-        (self.q_steps, self._eta_steps), self.by_visits = steps, False
-        self._inner_steps, self._fresh = inner_steps, fresh
-        self._v = np.zeros((replications, shape.n_states + 1))
+    by_visits = False
 
-    @cached_property
-    def _betas(self) -> Any:
-        return _core.Steps(*self.q_steps)
+    def __init__(self, learner: Any, source: Source, replications: int) -> None:
+        super().__init__(learner, source, replications)
+        setting = setting_of(learner.ambiguity, source.shape)
+        self.q_steps, self._eta_steps = learner.q_steps.resolve(setting), learner.eta_steps.resolve(setting)
+        self._inner_steps, self._fresh = learner.inner_steps, not learner.warm_start
+        self._v = np.zeros((replications, source.shape.n_states + 1))
 
     @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
-        return level.price.refiner(self.core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
+        steps = (_core.Steps(*numbers) for numbers in (self.q_steps, self._eta_steps))
+        return level.price.refiner(self.core_state, self._settings(level.numbers), *steps)
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
@@ -406,14 +329,13 @@ class PrintedGenerativeState(_PrintedState):
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        frozen = self._v, self._betas.at(iteration), self._fresh, iteration * draws
-        first = iteration * shape.n_pairs * draws
+        frozen = self._v, iteration, self._fresh
         if source.world is not None:
-            self._refiner.refine_all(source.world, *frozen, first, self._inner_steps)
+            self._refiner.refine_all(source.world, *frozen, self._inner_steps)
         else:
             rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
             for pair in range(shape.n_pairs):
-                source.sample_pair(first + pair * draws, pair, rewards, following)
+                source.sample_pair((iteration * shape.n_pairs + pair) * draws, pair, rewards, following)
                 self._refiner.refine(*frozen, pair, rewards, following)
         self.tables["visits"] += np.uint32(draws)
         has_diverged = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)

@@ -18,6 +18,8 @@ from robustmdp.models.space import FloatArray as FloatArray
 from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
 
+Transition = tuple[int, int, float, int]  # state, pair, reward, successor
+
 
 class Experience(NamedTuple):
     """Transitions of several replications, each array (length, replications); the end is `following` = n_states."""
@@ -76,62 +78,75 @@ def check_size(n_pairs: int) -> None:
 
 
 def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
-    """Every action is available everywhere."""
+    """Every action is available everywhere; any transition may end and pay its own reward, since only a model tells."""
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
-    return Shape(n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
+    return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
 
 
-class Source(Protocol):
-    """Fills arrays with transitions; `first` is the number of the first one in its replication's life."""
+class Source:
+    """Fills arrays with transitions; `first` is the number of the first one in its replication's life.
 
-    @property
-    def shape(self) -> Shape:
-        """Sizes, names, rewards."""
+    Attributes
+    ----------
+    shape : sizes, names, rewards
+    name : what users call it
+    length : how many transitions there are, None for no end
+    is_generative : can it be asked about any pair? Otherwise it answers only for the state it is in
+    learns_online : does it act and learn in turn? It must where the policy follows Q
+    world : the compiled world, where the model is known; otherwise None
+    """
 
-    @property
-    def name(self) -> str:
-        """What users call it."""
-
-    @property
-    def length(self) -> int | None:
-        """How many transitions there are, None for no end."""
-
-    @property
-    def learns_online(self) -> bool:
-        """Does it act and learn in turn? It must where the policy follows Q."""
-
-    @property
-    def world(self) -> Any:
-        """The compiled world, where the model is known; otherwise None."""
+    shape: Shape
+    name: str
+    length: int | None = None
+    is_generative = False
+    learns_online = False
+    world: Any = None
 
     @property
     def fingerprint(self) -> str:
         """A hash that tells another world."""
+        raise NotImplementedError
 
     def follow_policy(self, first: int, room: Experience) -> int:
         """Fill `room` with the next transitions of one trajectory per replication; returns how many there were."""
+        raise NotImplementedError
 
     def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
-        """`count` transitions, each taught before the next is drawn."""
+        """`count` transitions, each absorbed before the next is drawn."""
+        raise NotImplementedError
+
+    def refuse_generative(self) -> NoReturn:
+        """Say why it cannot be asked about any pair."""
+        _checks.fail(
+            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
+            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
+        )
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
+        self.refuse_generative()
 
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
+        self.refuse_generative()
 
     def number(self, replication: int, position: int) -> float:
         """A uniform number of a replication's stream."""
+        self.refuse_generative()
 
     def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
+        self.refuse_generative()
 
     def save(self) -> dict[str, Any]:
         """Where it is, for JSON."""
+        raise NotImplementedError
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
+        raise NotImplementedError
 
 
 def hash_parts(*parts: Any) -> str:
@@ -198,33 +213,3 @@ def check_rewards(rewards: FloatArray, shape: Shape) -> None:
         if shape.reward_range is None:
             _checks.fail(f"reward must be finite: got {got}")
         _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}")
-
-
-class TrajectorySource:
-    """A source that answers only for the state it is in."""
-
-    name: str
-    world = None
-
-    def refuse(self) -> NoReturn:
-        """Say why it cannot be asked."""
-        _checks.fail(
-            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
-            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
-        )
-
-    def sample_all_pairs(self, first: int, room: Experience) -> int:
-        """Refused."""
-        self.refuse()
-
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
-        """Refused."""
-        self.refuse()
-
-    def number(self, replication: int, position: int) -> float:
-        """Refused."""
-        self.refuse()
-
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
-        """Refused."""
-        self.refuse()
