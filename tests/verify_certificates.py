@@ -28,7 +28,7 @@ class Hoeffding(Means):
 
     def _deviation(self, log_odds: float) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return (self.high - self.low) * np.sqrt(log_odds / (2.0 * self.count.astype(float)))
+            return (self.high - self.low) * np.sqrt(log_odds / (2.0 * self.samples.astype(float)))
 
     def lower(self, log_odds: float) -> np.ndarray:
         return np.maximum(self.mean - self._deviation(log_odds), self.low)

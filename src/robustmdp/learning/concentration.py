@@ -58,7 +58,7 @@ def _deviations(n: FloatArray, squares: FloatArray, reach: FloatArray, log_odds:
 class Means(NamedTuple):
     """Means of samples X in [low, high] from the sums of X - centre and of its squares; entries of one shape each."""
 
-    count: npt.NDArray[Any]
+    samples: npt.NDArray[Any]
     centre: FloatArray
     sums: FloatArray  # (..., 2)
     low: FloatArray
@@ -67,17 +67,18 @@ class Means(NamedTuple):
     @property
     def mean(self) -> FloatArray:
         """As observed; the centre where nothing was."""
-        return self.centre + self.sums[..., 0] / np.maximum(self.count, 1)
+        mean: FloatArray = self.centre + self.sums[..., 0] / np.maximum(self.samples, 1)
+        return mean
 
     def lower(self, log_odds: float) -> FloatArray:
         """At most E X, with probability 1 - exp(-log_odds) each."""
         reach = self._reach(self.centre - self.low)
-        return np.maximum(self.mean - deviations(self.count, self.sums[..., 1], reach, log_odds), self.low)
+        return np.maximum(self.mean - deviations(self.samples, self.sums[..., 1], reach, log_odds), self.low)
 
     def upper(self, log_odds: float) -> FloatArray:
         """At least E X, with probability 1 - exp(-log_odds) each."""
         reach = self._reach(self.high - self.centre)
-        return np.minimum(self.mean + deviations(self.count, self.sums[..., 1], reach, log_odds), self.high)
+        return np.minimum(self.mean + deviations(self.samples, self.sums[..., 1], reach, log_odds), self.high)
 
     def _reach(self, reach: FloatArray) -> FloatArray:
         # More than the truth is always allowed: a centre at the end of its range would leave no room for any bet.
