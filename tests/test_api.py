@@ -47,6 +47,7 @@ PUBLIC = [
     "estimate",
     "evaluate",
     "experiments",
+    "learn_value",
     "learn_worst_case",
     "levels_for",
     "matching_radius",

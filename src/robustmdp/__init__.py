@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from robustmdp.learning import MarkovianQLearning as MarkovianQLearning
     from robustmdp.learning import MultilevelQLearning as MultilevelQLearning
     from robustmdp.learning import PlugIn as PlugIn
+    from robustmdp.learning import learn_value as learn_value
     from robustmdp.learning import learn_worst_case as learn_worst_case
     from robustmdp.learning import resume as resume
     from robustmdp.learning import run_many as run_many
@@ -91,6 +92,7 @@ _ROOMS = {
         "MarkovianQLearning",
         "MultilevelQLearning",
         "PlugIn",
+        "learn_value",
         "learn_worst_case",
         "resume",
         "run_many",

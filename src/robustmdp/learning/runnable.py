@@ -68,7 +68,8 @@ class Runnable:
             The first state of an episode in an MDP or a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
-        task = begin(self._certified(confidence, certify_share), world, [check_seed(seed)], steps, samples, reference, record_every, **where)
+        learner = self._certified(confidence, certify_share)
+        task = begin(learner, world, [check_seed(seed)], steps, samples, reference, record_every, **where)
         return finish(task, checkpoint, checkpoint_every, progress, callback)
 
     def run_many(
@@ -96,13 +97,12 @@ class Runnable:
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         budget = {"steps": steps, "samples": samples, "record_every": record_every}
-        (solutions,) = replicate(
-            [self._certified(confidence, certify_share)], world, seeds, [reference], progress, engine, threads, **budget, **where
-        )
+        learners = [self._certified(confidence, certify_share)]
+        (solutions,) = replicate(learners, world, seeds, [reference], progress, engine, threads, **budget, **where)
         return solutions
 
     def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
-        """`robustmdp.resume`, refusing a checkpoint of other settings."""
+        """`robustmdp.resume`, refusing a checkpoint of other settings; whether it certifies, the checkpoint knows."""
         return resume(path, world, learner=self._learner, **options)
 
     def _certified(self, confidence: float | None, share: float) -> Any:

@@ -131,7 +131,7 @@ def resume(
     saved = checkpoints.read(Path(path))
     restored, head = checkpoints.learner_of(saved), saved.head
     if learner is not None:
-        checkpoints.check_same(learner, restored, path)
+        checkpoints.check_same(learner, getattr(restored, "learner", restored), path)
     last = head.steps if steps is None else _checks.positive_integer("steps", steps)
     _checks.must(last >= head.step, f"steps must be at least the {head.step} that {path} has done: got {last}")
     if world is None:
