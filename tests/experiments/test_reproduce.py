@@ -257,6 +257,20 @@ def test_another_experiment_does_not_lose_what_a_stopped_one_had_finished(tmp_pa
     assert kept_in(tmp_path) == kept
 
 
+def test_tasks_of_two_experiments_are_run_once(tmp_path: Path) -> None:
+    shared = {**tiny.TINY["inner-steps"], "weights": (10.0,), "inner_levels": (2, 5)}
+    one = {**tiny.TINY["convergence"], "weights": (10.0,)}
+    planned = plan(["convergence"], **one) | plan(["inner-steps"], **shared)
+    made = reproduce(planned, tmp_path, Serial())
+    again = made.records["inner-steps"].where(inner_steps=5)
+    # Even the seconds are those of the first time.
+    assert again["seconds"].tolist() == made.records["convergence"]["seconds"].tolist()
+    assert stable(made.records["inner-steps"]) == stable(
+        tiny.MODULES["inner-steps"].run(planned["inner-steps"], Serial())
+    )
+    assert not (tmp_path / "unfinished").exists()
+
+
 def test_a_folder_of_others_with_our_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "thesis.txt").write_text("years")
@@ -366,7 +380,7 @@ ENGINES = {"serial": ("--engine", "serial"), "processes": ("--engine", "processe
 
 def finished_in(folder: Path) -> list[Path]:
     """The files of finished tasks."""
-    return list((folder / "unfinished").glob("*/[!.]*.parquet"))
+    return list((folder / "unfinished").glob("[!.]*.parquet"))
 
 
 def kept_in(folder: Path) -> dict[str, Table]:

@@ -47,6 +47,8 @@ class Experiment(Protocol):
     def cost(self, item: Item) -> float:
         """Seconds on one core, roughly."""
 
+    def task(self, item: Item) -> Table: ...
+
     def run(self, params: Any, engine: Maps) -> Table: ...
 
     def check(self, records: Table) -> list[Claim]: ...
@@ -83,8 +85,8 @@ def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, en
 
 
 def rows(item: Item, **columns: Any) -> Table:
-    """Columns, and the settings of the item beside them."""
-    settings = {name: value for name, value in item.items() if not isinstance(value, list)}
+    """Columns, and the settings of the item beside them, in an order that experiments that share a task agree on."""
+    settings = {name: value for name, value in sorted(item.items()) if not isinstance(value, list)}
     return Table.of(**settings, **columns)
 
 
