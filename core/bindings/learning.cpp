@@ -73,7 +73,7 @@ void bind_records(nb::module_& m) {
                 new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
                                          eta,       weight, lowest_reward, offset, curvature, excess,   lowest_offset,
                                          rarity,    lowest};
-                self->look();
+                self->check_and_view();
             },
             nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
             nb::arg("diverged"), nb::arg("average") = nb::none(), nb::arg("eta") = nb::none(),
@@ -107,21 +107,21 @@ void bind_world(nb::module_& m) {
             nb::keep_alive<1, 2>())
         .def("number",
              [](const KnownWorld& self, int64_t r, int64_t position) { return self.world.number(r, position); })
-        .def("tour",
+        .def("sample_all_pairs",
              [](const KnownWorld& self, int64_t first, Table<int32_t> states, Table<int32_t> pairs,
                 Table<double> rewards, Table<int32_t> following) {
                  const Transitions room = room_of(self.world, states, pairs, rewards, following);
                  const nb::gil_scoped_release release;
-                 self.world.tour(first, room);
+                 self.world.sample_all_pairs(first, room);
              })
-        .def("walk",
+        .def("follow_policy",
              [](const KnownWorld& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
                 Table<int32_t> pairs, Table<double> rewards, Table<int32_t> following) {
                  const Transitions room = room_of(self.world, states, pairs, rewards, following);
                  require(static_cast<int64_t>(now.size()) == self.world.replications(),
                          "there must be one state per replication");
                  const nb::gil_scoped_release release;
-                 self.world.walk(first, start, now.data(), room,
+                 self.world.follow_policy(first, start, now.data(), room,
                                  [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
              })
         .def("outcome",
@@ -141,11 +141,11 @@ void bind_world(nb::module_& m) {
                      following(i) = seen.successor;
                  }
              })
-        .def("consult",
+        .def("sample_pair",
              [](const KnownWorld& self, int64_t first, int64_t pair, Table<double> rewards, Table<int32_t> following) {
                  require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the model's");
                  const int64_t count = length_of(self.world.replications(), following, rewards);
-                 self.world.consult(first, pair, count, rewards.data(), following.data());
+                 self.world.sample_pair(first, pair, count, rewards.data(), following.data());
              });
 }
 
@@ -188,14 +188,14 @@ void bind_learner(nb::module_& m) {
                  return learner.choose(replication, state, u, epsilon);
              })
         .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); })
-        .def("explore", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
+        .def("learn_online", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
                            Array<int64_t> now) {
             require(learner.tables().n_pairs == known.world.n_pairs() &&
                         learner.tables().replications == known.world.replications() &&
                         static_cast<int64_t>(now.size()) == known.world.replications(),
                     "learner and world must be of one size");
             const nb::gil_scoped_release release;
-            explore(learner, known.world, known.behaviour, first, count, start, now.data());
+            learn_online(learner, known.world, known.behaviour, first, count, start, now.data());
         });
 }
 

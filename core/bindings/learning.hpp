@@ -28,7 +28,7 @@ struct LearnerArrays {
     Optional<int32_t> lowest;
     LearnerState view{};
 
-    void look() {
+    void check_and_view() {
         view.state_ptr = state_ptr.data();
         view.n_states = static_cast<int64_t>(state_ptr.size()) - 1;
         require(view.n_states >= 1, "a world must have at least one state");

@@ -71,7 +71,7 @@ struct Behaviour {
 };
 
 // Act and learn in turn.
-inline void explore(Learner& learner, const World& world, const Behaviour& behaviour, int64_t first, int64_t count,
+inline void learn_online(Learner& learner, const World& world, const Behaviour& behaviour, int64_t first, int64_t count,
                     int64_t start, int64_t* now) {
     const int64_t block = behaviour.epsilon ? 1 : 64, cells = block * world.replications();
     std::vector<int32_t> states(cells), pairs(cells), following(cells);
@@ -81,10 +81,10 @@ inline void explore(Learner& learner, const World& world, const Behaviour& behav
         const Transitions room{states.data(), pairs.data(), rewards.data(), following.data(), length};
         if (behaviour.epsilon) {
             const double epsilon = (*behaviour.epsilon)(first + step);
-            world.walk(first + step, start, now, room,
+            world.follow_policy(first + step, start, now, room,
                        [&](int64_t r, int64_t s, double u) { return learner.choose(r, s, u, epsilon); });
         } else {
-            world.walk(first + step, start, now, room,
+            world.follow_policy(first + step, start, now, room,
                        [&](int64_t, int64_t s, double u) { return behaviour.draw(s, u); });
         }
         learner.absorb(first + step, room.seen());

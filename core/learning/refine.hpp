@@ -69,7 +69,7 @@ inline void refine_all(Refiner& refiner, const World& world, const Round& round,
     std::vector<double> rewards(draws * world.replications());
     std::vector<int32_t> following(rewards.size());
     for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {
-        world.consult(first + pair * draws, pair, draws, rewards.data(), following.data());
+        world.sample_pair(first + pair * draws, pair, draws, rewards.data(), following.data());
         refiner.refine(round, pair, inner_steps, rewards.data(), following.data());
     }
 }

@@ -43,7 +43,7 @@ public:
     }
 
     // One outcome of each pair in turn, round after round; transition `first` belongs to pair `first` mod pairs.
-    void tour(int64_t first, const Transitions& room) const {
+    void sample_all_pairs(int64_t first, const Transitions& room) const {
         int64_t pair = first % model_.n_pairs, state = 0;
         while (model_.state_ptr[state + 1] <= pair) ++state;
         for (int64_t step = 0; step < room.length; ++step) {
@@ -55,7 +55,7 @@ public:
     }
 
     // Independent outcomes of one pair, from number `first` of each stream on.
-    void consult(int64_t first, int64_t pair, int64_t count, double* rewards, int32_t* following) const {
+    void sample_pair(int64_t first, int64_t pair, int64_t count, double* rewards, int32_t* following) const {
         for (int64_t step = 0; step < count; ++step) {
             for (int64_t r = 0; r < replications(); ++r) {
                 const Transition seen = draw(0, pair, uniform(keys_[r], first + step));
@@ -68,7 +68,7 @@ public:
     // One trajectory per replication, two numbers a step; `choose(replication, state, u)` gives the pair. `now` holds
     // the states and moves along; an ended episode goes on in `start`.
     template <class Choose>
-    void walk(int64_t first, int64_t start, int64_t* now, const Transitions& room, Choose choose) const {
+    void follow_policy(int64_t first, int64_t start, int64_t* now, const Transitions& room, Choose choose) const {
         for (int64_t step = 0; step < room.length; ++step) {
             const int64_t number = 2 * (first + step);
             for (int64_t r = 0; r < replications(); ++r) {

@@ -14,7 +14,7 @@ import pytest
 import robustmdp as rm
 from oracles import learning as naive
 from robustmdp import _core
-from robustmdp.learning.behaviour import Chances
+from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.sources import ModelSource
 
 DOUBTS = (rm.Penalized(rm.ChiSquare(), 1.0), rm.Constrained(rm.KL(), 0.1), rm.Nominal())
@@ -85,7 +85,7 @@ def test_a_pair_that_never_came_is_minus_infinity_and_never_chosen() -> None:
 def test_draws_have_the_chances_of_the_model() -> None:
     mdp = rm.problems.garnet(20, 3, 7, 0.9, seed=1)
     drawn = np.zeros(mdp.nnz)
-    source = ModelSource(mdp, Chances(mdp.state_ptr), [0], 0, None)
+    source = ModelSource(mdp, BehaviourPolicy(mdp.state_ptr), [0], 0, None)
     for pair in range(mdp.n_pairs):
         _, following = source.draws(0, pair * 10_000, pair, 10_000)
         row = slice(mdp.indptr[pair], mdp.indptr[pair + 1])

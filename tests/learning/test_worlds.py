@@ -109,7 +109,7 @@ def options(kind: str) -> dict[str, Any]:
 def walked(mdp: rm.MDP, count: int, seed: int = 0) -> rm.Trajectory:
     """What the uniform policy meets in a model, as a log."""
     room = Experience.empty(1, count)
-    source_of(mdp, None, [seed], **PLAIN).walk(0, room)
+    source_of(mdp, None, [seed], **PLAIN).follow_policy(0, room)
     states, pairs, rewards, following = (column.ravel() for column in room)
     terminated = following == mdp.n_states
     return rm.Trajectory(

@@ -54,7 +54,7 @@ class EpsilonGreedy:
 
 
 @dataclass(frozen=True, eq=False)
-class Chances:
+class BehaviourPolicy:
     """A behaviour policy for a world: one of these, or none for uniform."""
 
     state_ptr: IntArray
@@ -67,7 +67,7 @@ class Chances:
         """Must Q be known before each action?"""
         return self.epsilon is not None or self.function is not None
 
-    def edges(self) -> FloatArray:
+    def cumulative(self) -> FloatArray:
         """Running sums of the probabilities within each state, (n_pairs,)."""
         sizes = np.diff(self.state_ptr)
         if self.probabilities is None:
@@ -77,25 +77,25 @@ class Chances:
         rows = [np.cumsum(self.probabilities[a:b]) for a, b in pairwise(self.state_ptr.tolist())]
         return np.concatenate([row / row[-1] for row in rows])
 
-    def drawer(self) -> Callable[[int, float], int]:
+    def build_sampler(self) -> Callable[[int, float], int]:
         """For worlds in Python and fixed probabilities: (state, u) -> pair, from one uniform number."""
         from bisect import bisect_right
 
         first: list[int] = self.state_ptr.tolist()
         if self.probabilities is None:
             return lambda state, u: first[state] + int(u * (first[state + 1] - first[state]))
-        edges = self.edges().tolist()
+        edges = self.cumulative().tolist()
         return lambda state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
 
 
-def chances(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_actions: int) -> Chances:
+def check_behaviour(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_actions: int) -> BehaviourPolicy:
     """Check a behaviour policy: None for uniform, (A,) or (S, A) probabilities, EpsilonGreedy, or a function."""
     if behaviour is None:
-        return Chances(state_ptr)
+        return BehaviourPolicy(state_ptr)
     if isinstance(behaviour, EpsilonGreedy):
-        return Chances(state_ptr, epsilon=behaviour.numbers)
+        return BehaviourPolicy(state_ptr, epsilon=behaviour.numbers)
     if callable(behaviour):
-        return Chances(state_ptr, function=behaviour)
+        return BehaviourPolicy(state_ptr, function=behaviour)
     try:
         given = np.asarray(behaviour, dtype=np.float64)
     except (TypeError, ValueError):
@@ -119,9 +119,8 @@ def chances(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_act
     columns = np.arange(int(state_ptr[-1])) - np.asarray(state_ptr)[states] if actions is None else actions
     chosen = table[states, columns]
     mass = np.add.reduceat(chosen, np.asarray(state_ptr)[:-1])
-    lost = np.flatnonzero(mass < 1.0 - _checks.SUM_TOLERANCE)
-    if len(lost):
-        _checks.fail(
-            f"behaviour must choose available actions: {1.0 - mass[lost[0]]:g} of state {lost[0]}'s mass is on others"
-        )
-    return Chances(state_ptr, chosen / mass[states])
+    short = np.flatnonzero(mass < 1.0 - _checks.SUM_TOLERANCE)
+    if len(short):
+        rest = f"{1.0 - mass[short[0]]:g} of state {short[0]}'s mass is on others"
+        _checks.fail(f"behaviour must choose available actions: {rest}")
+    return BehaviourPolicy(state_ptr, chosen / mass[states])

@@ -109,7 +109,7 @@ class Saver:
     """Writes a run to a file; a full disk costs a warning and leaves the previous checkpoint."""
 
     def __init__(self, run: Run, path: Path, every: int) -> None:
-        settings.to_words(run.learner)  # refuse at once what could not be saved later
+        settings.encode(run.learner)  # refuse at once what could not be saved later
         most = max(run.steps, run.horizon)
         _checks.must(most <= _MOST_STEPS, f"steps must be at most {_MOST_STEPS} with a checkpoint: got {most}")
         _checks.must(not path.is_dir(), f"checkpoint must be a file: {path} is a folder")
@@ -133,7 +133,7 @@ def write(run: Run, path: Path, every: int) -> None:
     """To a temporary file beside `path`, then renamed."""
     from safetensors.numpy import save
 
-    tensors = {_TABLE + name: table for name, table in run.pupil.save().items()}
+    tensors = {_TABLE + name: table for name, table in run.state.save().items()}
     for name, kind in _TRACE.items():
         shape = (len(run.trace),) if name == "step" else (len(run.trace), len(run.seeds))
         tensors[f"trace.{name}"] = np.array([getattr(record, name) for record in run.trace], kind).reshape(shape)
@@ -148,7 +148,7 @@ def write(run: Run, path: Path, every: int) -> None:
     head = Head(
         format=FORMAT,
         version=version("robustmdp"),
-        learner=settings.to_words(run.learner),
+        learner=settings.encode(run.learner),
         seed=run.seeds[0],
         step=run.done,
         steps=run.steps,
@@ -211,9 +211,9 @@ def read(path: Path) -> Saved:
 def learner_of(saved: Saved) -> Learner:
     """The learner with the settings of the run."""
     with refuse_for(saved.path, "hold the settings of a learner"):
-        learner: Learner = settings.from_words(saved.head.learner)
+        learner: Learner = settings.decode(saved.head.learner)
         _check_types(learner)
-        _checks.must(hasattr(learner, "pupil"), f"the settings must be those of a learner: got {learner!r}")
+        _checks.must(hasattr(learner, "initial_state"), f"the settings must be those of a learner: got {learner!r}")
     return learner
 
 
@@ -235,7 +235,7 @@ def check_same(learner: Learner, saved: Learner, path: Any) -> None:
         f"a checkpoint must be resumed by its own learner: {path} is of {type(saved).__name__}, "
         f"not {type(learner).__name__}",
     )
-    mine, theirs = settings.to_words(learner), settings.to_words(saved)
+    mine, theirs = settings.encode(learner), settings.encode(saved)
     differing = [name for name in mine if mine[name] != theirs[name]]
     if differing:
         shown = "; ".join(
@@ -265,7 +265,7 @@ def restore(run: Run, saved: Saved) -> None:
     )
     with refuse_for(path, "hold what a run has learned"):
         run.source.load(head.source)
-        run.pupil.load(saved.named(_TABLE))
+        run.state.load(saved.named(_TABLE))
         run.done = head.step
         _check_count(run)
         _restore_records(run, saved)
@@ -276,9 +276,9 @@ def _check_count(run: Run) -> None:
     shape, end = run.source.shape, run.source.length
     most = MOST_SAMPLES // run.learner.samples_per_step(shape) if end is None else end
     _checks.must(run.done <= most, f"step must be at most {most} in this world: got {run.done}")
-    diverged = int(run.pupil.diverged[0])
+    diverged = int(run.state.diverged[0])
     _checks.must(diverged <= run.done, f"diverged must be at most the step, {run.done}: got {diverged}")
-    samples, visits = run.samples(0), int(run.pupil.tables["visits"].sum(dtype=np.uint64))
+    samples, visits = run.samples(0), int(run.state.tables["visits"].sum(dtype=np.uint64))
     # Those of a pair are counted up to 2**32 - 1, and none once a run has diverged.
     _checks.must(
         visits == samples or samples > visits >= np.iinfo(np.uint32).max or diverged >= 0,

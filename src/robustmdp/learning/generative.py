@@ -9,7 +9,6 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning import running
 from robustmdp.learning.levels import check_learnable, setting_of
-from robustmdp.learning.pupils import Default, PrintedSweeper, Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -20,6 +19,7 @@ from robustmdp.learning.schedules import (
     check_schedule,
 )
 from robustmdp.learning.sources import Shape, Source
+from robustmdp.learning.states import DefaultState, LearnerState, PrintedGenerativeState
 
 
 def rewards_are_inside(learner: Any, source: Source) -> bool:
@@ -76,7 +76,7 @@ class GenerativeQLearning(Runnable):
     noisy_rewards: bool = False
     initial: float | None = None
     behaviour: ClassVar[None] = None
-    touring: ClassVar[bool] = True
+    generative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_learnable(self.ambiguity)
@@ -113,7 +113,7 @@ class GenerativeQLearning(Runnable):
         """One round: inner_steps + 1 samples of each pair."""
         return shape.n_pairs * (int(self.inner_steps) + 1)
 
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+    def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
         shape = source.shape
         inside = rewards_are_inside(self, source)
@@ -122,15 +122,15 @@ class GenerativeQLearning(Runnable):
             setting = setting_of(self.ambiguity, shape)
             numbers = self.q_steps.resolve(setting), self.eta_steps.resolve(setting)
             fresh = not self.warm_start
-            return PrintedSweeper(
+            return PrintedGenerativeState(
                 self.ambiguity, shape, replications, numbers, inner_steps=self.inner_steps, fresh=fresh, inside=inside
             )
-        return Default(
+        return DefaultState(
             self.ambiguity,
             shape,
             replications,
             schedules,
-            touring=True,
+            generative=True,
             burn_in=self.burn_in * steps * shape.n_pairs,
             by_visits=True,
             inside=inside,

@@ -96,10 +96,10 @@ def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
     if isinstance(outcomes, np.ndarray | list | tuple):
         array = np.asarray(outcomes, dtype=np.float64).ravel()
         return (array[at : at + size] for at in range(0, len(array), size))
-    return _gathered(iter(outcomes), size)
+    return _gather(iter(outcomes), size)
 
 
-def _gathered(numbers: Any, size: int) -> Iterable[FloatArray]:
+def _gather(numbers: Any, size: int) -> Iterable[FloatArray]:
     while True:
         piece = np.fromiter(islice(numbers, size), np.float64)
         if not len(piece):

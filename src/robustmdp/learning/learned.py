@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
+from robustmdp.learning.states import LearnerState
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
@@ -25,38 +25,38 @@ IntArray = npt.NDArray[np.int64]
 
 def solution_of(run: Run, index: int) -> Solution:
     """What one replication learned."""
-    shape, pupil = run.source.shape, run.pupil
+    shape, state = run.source.shape, run.state
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
-    q, visits = pupil.q()[span], pupil.tables["visits"][span]
+    q, visits = state.q()[span], state.tables["visits"][span]
     v, policy = _best(q, shape)
-    possible = shape.values_of(*pupil.extent[index])
+    possible = shape.values_of(*state.extent[index])
     tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
-    broken, lost = int(pupil.diverged[index]), _is_lost(v[tried], possible)
+    diverged_at, out_of_range = int(state.diverged[index]), _is_out_of_range(v[tried], possible)
     v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
     lower, upper = np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
     adversary: Adversary = _Unknown(shape)
     if isinstance(run.source, ModelSource):
         adversary = bellman = RobustBellman(run.source.mdp, run.learner.ambiguity)
-        if broken < 0:
-            lower, upper = certified(bellman, v, policy)
+        if diverged_at < 0:
+            lower, upper = certify(bellman, v, policy)
     return Solution(
         value=v,
         q=shape.table(q, -math.inf),
         policy=policy,
         lower=lower,
         upper=upper,
-        status=_status(run, broken, lost, error_bound(v, lower, upper)),
-        steps=run.done if broken < 0 else broken,
-        trace=_trace(run, index, broken),
+        status=_status(run, diverged_at, out_of_range, error_bound(v, lower, upper)),
+        steps=run.done if diverged_at < 0 else diverged_at,
+        trace=_trace(run, index, diverged_at),
         base=v,
         adversary=adversary,
-        samples=run.samples(index) if broken < 0 else broken * run.learner.samples_per_step(shape),
+        samples=run.samples(index) if diverged_at < 0 else diverged_at * run.learner.samples_per_step(shape),
         visits=shape.table(visits, 0),
-        dual=_LearnedDual(run.learner.ambiguity, shape, pupil, span),
+        dual=_LearnedDual(run.learner.ambiguity, shape, state, span),
     )
 
 
-def _is_lost(v: FloatArray, possible: tuple[float, float]) -> bool:
+def _is_out_of_range(v: FloatArray, possible: tuple[float, float]) -> bool:
     """Are values off the range of possible returns by more than its width? The printed algorithms pass it a little."""
     low, high = possible
     width = max(high - low, abs(low), abs(high))
@@ -74,28 +74,28 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     return top, np.asarray(shape.actions)[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
-def certified(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
+def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
     """lower <= value of `policy` <= best value <= upper, from one exact sweep for the policy and one for the best."""
     mdp = bellman.mdp
     lower = bounds(bellman.bracket(v, policy_rows(mdp, policy)), v, mdp)[0]
     return lower, bounds(bellman.bracket(v, None), v, mdp)[1]
 
 
-def _status(run: Run, broken: int, lost: bool, bound: float) -> Status:
+def _status(run: Run, diverged_at: int, out_of_range: bool, bound: float) -> Status:
     notes = "".join(f" {note}" for note in run.notes)
     remedy = "use the default learner, or a larger weight"
-    if broken >= 0:
-        return Status("diverged", f"Q was no longer finite at step {broken}; {remedy}.{notes}")
+    if diverged_at >= 0:
+        return Status("diverged", f"Q was no longer finite at step {diverged_at}; {remedy}.{notes}")
     sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
     if run.code == "interrupted":
         return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")
-    if lost:
+    if out_of_range:
         return Status("diverged", f"After {run.done} steps Q is far off any possible return; {remedy}.{notes}")
     return Status("step_limit", f"All {run.done} steps were taken and {sure}; more steps bring the error down.{notes}")
 
 
-def _trace(run: Run, index: int, broken: int) -> dict[str, npt.NDArray[Any]]:
-    records = [record for record in run.trace if broken < 0 or record.step < broken]
+def _trace(run: Run, index: int, diverged_at: int) -> dict[str, npt.NDArray[Any]]:
+    records = [record for record in run.trace if diverged_at < 0 or record.step < diverged_at]
     return {
         "steps": np.array([record.step for record in records], dtype=np.int64),
         "samples": np.array([record.samples[index] for record in records], dtype=np.int64),
@@ -133,12 +133,12 @@ class _LearnedDual:
 
     ambiguity: Ambiguity
     shape: Shape
-    pupil: Pupil
+    state: LearnerState
     span: slice
 
     def __call__(self) -> FloatArray:
         shape = self.shape
-        eta = self.pupil.eta(self.span) / (shape.discount or 1.0)
+        eta = self.state.eta(self.span) / (shape.discount or 1.0)
         if self.ambiguity.has_weight and self.ambiguity.divergence.slope_at_one != 0.0:
             weights = np.broadcast_to(self.ambiguity.level, (shape.n_states, shape.n_actions))
             eta = eta + self.ambiguity.divergence.slope_at_one * shape.pairs(weights)

@@ -15,7 +15,7 @@ from robustmdp.learning.schedules import Setting
 from robustmdp.learning.sources import Shape
 
 FloatArray = npt.NDArray[np.float64]
-_AS_GOOD_AS_INFINITE = 1e15
+_LARGEST_WEIGHT = 1e15
 
 
 class Level(NamedTuple):
@@ -69,7 +69,7 @@ def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
     if constrained and np.isinf(numbers).all():
         constrained, numbers = False, np.zeros(1)
     if not constrained:
-        numbers = np.minimum(numbers, _AS_GOOD_AS_INFINITE)
+        numbers = np.minimum(numbers, _LARGEST_WEIGHT)
     is_smooth = divergence != TotalVariation()
     numbers = np.ascontiguousarray(numbers)
     return Level(price_of(divergence), True, is_smooth, constrained, divergence.edge, numbers)

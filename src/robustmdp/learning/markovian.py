@@ -13,7 +13,6 @@ from robustmdp.learning import running
 from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.generative import rewards_are_inside
 from robustmdp.learning.levels import check_learnable
-from robustmdp.learning.pupils import Default, PrintedFollower, Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -24,6 +23,7 @@ from robustmdp.learning.schedules import (
     check_schedule,
 )
 from robustmdp.learning.sources import ModelSource, Shape, Source
+from robustmdp.learning.states import DefaultState, LearnerState, PrintedTrajectoryState
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MarkovianQLearning(Runnable):
     d_max: float | None = None
     noisy_rewards: bool = False
     initial: float | None = None
-    touring: ClassVar[bool] = False
+    generative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_learnable(self.ambiguity)
@@ -118,22 +118,22 @@ class MarkovianQLearning(Runnable):
         del shape
         return 1
 
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+    def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
         shape, by_visits = source.shape, self.count == "visits"
         inside, schedules = rewards_are_inside(self, source), (self.q_steps, self.eta_steps)
         if self.printed:
             found = self._occupancies(source)
-            return PrintedFollower(
+            return PrintedTrajectoryState(
                 self.ambiguity, shape, replications, schedules, found, by_visits=by_visits, inside=inside,
                 literal=self.literal,
             )  # fmt: skip
-        return Default(
+        return DefaultState(
             self.ambiguity,
             shape,
             replications,
             schedules,
-            touring=False,
+            generative=False,
             burn_in=self.burn_in * steps,
             by_visits=by_visits,
             inside=inside,

@@ -14,11 +14,11 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import KL
 from robustmdp.learning.levels import check_learnable, level_of, setting_of
-from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, check_schedule
 from robustmdp.learning.sources import Shape, Source
-from robustmdp.learning.tables import Tabled, Tables
+from robustmdp.learning.states import LearnerState
+from robustmdp.learning.tables import Tables, TabularState
 
 FloatArray = npt.NDArray[np.float64]
 _LARGEST_LEVEL = 20  # 2^21 samples; rarer than once in 10^8 draws
@@ -42,7 +42,7 @@ class MultilevelQLearning(Runnable):
     q_steps: Schedule = RescaledLinear()
     ratio: float = 0.625
     behaviour: ClassVar[None] = None
-    touring: ClassVar[bool] = True
+    generative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_learnable(self.ambiguity)
@@ -56,14 +56,14 @@ class MultilevelQLearning(Runnable):
         """The expected number."""
         return math.ceil(shape.n_pairs * 2.0 * self.ratio / (2.0 * self.ratio - 1.0))
 
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+    def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
         del steps
         numbers = self.q_steps.resolve(setting_of(self.ambiguity, source.shape))
-        return _Multilevel(self.ambiguity, source.shape, replications, numbers, self.ratio)
+        return _MultilevelState(self.ambiguity, source.shape, replications, numbers, self.ratio)
 
 
-class _Multilevel(Tabled):
+class _MultilevelState(TabularState):
     """Q, and how many samples each replication drew."""
 
     by_visits = False

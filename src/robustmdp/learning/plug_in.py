@@ -12,10 +12,10 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.learning.behaviour import EpsilonGreedy
-from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
+from robustmdp.learning.states import LearnerState
 from robustmdp.learning.tables import LARGEST_FLOAT, MOST_SAMPLES, Expected, Tables, check_tables, limits_of_extent
 from robustmdp.models import MDP, columns
 from robustmdp.planning import solve
@@ -51,7 +51,7 @@ class PlugIn(Runnable):
         )
 
     @property
-    def touring(self) -> bool:
+    def generative(self) -> bool:
         """Does a step visit every pair?"""
         return not self.trajectory
 
@@ -59,13 +59,13 @@ class PlugIn(Runnable):
         """One of each pair, or one."""
         return 1 if self.trajectory else shape.n_pairs
 
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+    def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """No counts yet."""
         del steps
-        return _Counter(self.ambiguity, source.shape, replications, self.touring)
+        return _CountState(self.ambiguity, source.shape, replications, self.generative)
 
 
-class _Counter:
+class _CountState:
     """Counts and reward sums of each (pair, outcome) seen, sorted by both, per replication.
 
     An outcome is the successor; an ending, after which nothing comes, is known by its reward alone.
@@ -74,8 +74,8 @@ class _Counter:
     q_steps = Numbers(1.0, 1.0, 1.0, 1.0)
     by_visits = True
 
-    def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, touring: bool) -> None:
-        self._ambiguity, self._shape, self._touring = ambiguity, shape, touring
+    def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, generative: bool) -> None:
+        self._ambiguity, self._shape, self._generative = ambiguity, shape, generative
         self._seen: list[tuple[npt.NDArray[np.int64], FloatArray, FloatArray]] = [
             (np.empty(0, np.int64), np.empty(0), np.empty(0)) for _ in range(replications)
         ]
@@ -101,12 +101,14 @@ class _Counter:
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Count `count` steps more."""
-        unit = self._shape.n_pairs if self._touring else 1
+        unit = self._shape.n_pairs if self._generative else 1
         position, end = first * unit, (first + count) * unit
         while position < end:
             size = min(max(1, _AT_ONCE // len(self._seen)), end - position)
             room = Experience.empty(len(self._seen), size)
-            filled = source.tour(position, room) if self._touring else source.walk(position, room)
+            filled = (
+                source.sample_all_pairs(position, room) if self._generative else source.follow_policy(position, room)
+            )
             self._count(room if filled == size else room.first(filled))
             position += filled
             if filled < size:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.learning.running import begin, solutions_of, warn_of_the_unvisited
-from robustmdp.learning.runs import Patience, Progress, Run
+from robustmdp.learning.running import begin, solutions_of, warn_unvisited_pairs
+from robustmdp.learning.runs import DeferredInterrupt, Progress, Run
 from robustmdp.models import MDP
 from robustmdp.operators.threads import thread_count
 from robustmdp.result import Solution
@@ -71,43 +71,43 @@ def replicate(
     **options: Any,
 ) -> list[list[Solution]]:
     """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
-    listed, in_model, workers = seeds_of(seeds), isinstance(world, MDP), thread_count(threads)
+    listed, in_model, workers = check_seeds(seeds), isinstance(world, MDP), thread_count(threads)
     apart = not in_model or any(getattr(learner, "one_by_one", False) for learner in learners)
     size = 1 if apart else min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers))
     groups = [listed[at : at + size] for at in range(0, len(listed), size)]
     items = [(index, group) for index in range(len(learners)) for group in groups]
-    group = partial(_group, learners, world, references, options, progress)
+    group = partial(_run_group, learners, world, references, options, progress)
     if engine is None:
-        with Patience() as patience:
-            runs = _here(partial(group, patience), items, workers if in_model else 1)
+        with DeferredInterrupt() as interrupt:
+            runs = _run_locally(partial(group, interrupt), items, workers if in_model else 1)
     else:
         begin(learners[0], world, listed[:1], reference=references[0], **options)  # bad arguments are told here
-        # No Patience around it: elsewhere nobody would see that Ctrl-C was noted, so the engine itself must stop.
-        runs = list(engine.map(partial(group, Patience()), items))
+        # Not deferred: elsewhere the request would not be seen, so Ctrl-C must stop the engine itself.
+        runs = list(engine.map(partial(group, DeferredInterrupt()), items))
     solutions: list[list[Solution]] = [[] for _ in learners]
     for (index, _), run in zip(items, runs, strict=True):
         solutions[index] += solutions_of(run)
-    warn_of_the_unvisited([each for found in solutions for each in found], runs[0].source.shape, 4)
+    warn_unvisited_pairs([each for found in solutions for each in found], runs[0].source.shape, 4)
     return solutions
 
 
-def _group(
+def _run_group(
     learners: Sequence[Any],
     world: Any,
     references: Sequence[Any],
     options: Mapping[str, Any],
     progress: Callable[[Progress], Any] | None,
-    patience: Patience,
+    interrupt: DeferredInterrupt,
     item: Item,
 ) -> Run:
     """One learner with some seeds."""
     index, seeds = item
     run = begin(learners[index], world, seeds, reference=references[index], **options)
-    run.complete(patience, report=progress)
+    run.run_to_end(interrupt, report=progress)
     return run
 
 
-def _here(group: Callable[[Item], Run], items: Sequence[Item], workers: int) -> list[Run]:
+def _run_locally(group: Callable[[Item], Run], items: Sequence[Item], workers: int) -> list[Run]:
     """On threads; worlds of Python would only wait for each other."""
     if workers == 1:
         return [group(item) for item in items]
@@ -115,18 +115,18 @@ def _here(group: Callable[[Item], Run], items: Sequence[Item], workers: int) -> 
         return list(pool.map(group, items))
 
 
-def seeds_of(seeds: Any) -> list[int]:
+def check_seeds(seeds: Any) -> list[int]:
     """A list of seeds; a number n is 0..n-1."""
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
         seeds = range(seeds)
     if not hasattr(seeds, "__iter__"):
         raise TypeError(f"seeds must be a number or a list of seeds: got {seeds!r}")
-    listed = [seed_of(seed) for seed in seeds]
+    listed = [check_seed(seed) for seed in seeds]
     _checks.must(len(listed) > 0, "seeds must hold at least one seed: got none")
     return listed
 
 
-def seed_of(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
     """One seed, checked."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"a seed must be a whole number: got {seed!r}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from robustmdp.learning.replications import replicate, seed_of
+from robustmdp.learning.replications import check_seed, replicate
 from robustmdp.learning.running import begin, finish, resume
-from robustmdp.learning.runs import LearnerState, Progress
-from robustmdp.learning.settings import remember
+from robustmdp.learning.runs import Progress, Snapshot
+from robustmdp.learning.settings import register
 from robustmdp.result import Solution
 
 
@@ -20,7 +20,7 @@ class Runnable:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        remember(cls)
+        register(cls)
 
     def run(
         self,
@@ -34,7 +34,7 @@ class Runnable:
         checkpoint: str | Path | None = None,
         checkpoint_every: int | None = None,
         progress: Callable[[Progress], Any] | None = None,
-        callback: Callable[[int, LearnerState], Any] | None = None,
+        callback: Callable[[int, Snapshot], Any] | None = None,
         discount: float | None = None,
         reward_range: tuple[float, float] | None = None,
         start: int | None = None,
@@ -62,7 +62,7 @@ class Runnable:
             The first state of an episode in an MDP or a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
-        task = begin(self._learner, world, [seed_of(seed)], steps, samples, reference, record_every, **where)
+        task = begin(self._learner, world, [check_seed(seed)], steps, samples, reference, record_every, **where)
         return finish(task, checkpoint, checkpoint_every, progress, callback)
 
     def run_many(

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.learning import checkpoints
 from robustmdp.learning.learned import solution_of
-from robustmdp.learning.runs import WITHOUT_END, Learner, LearnerState, Patience, Progress, Run
-from robustmdp.learning.sources import LogSource, OnePath, Shape, Source, source_of
+from robustmdp.learning.runs import UNLIMITED, DeferredInterrupt, Learner, Progress, Run, Snapshot
+from robustmdp.learning.sources import LogSource, Shape, Source, TrajectorySource, source_of
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ def begin(
 ) -> Run:
     """A run that has not taken a step."""
     source = source_of(world, learner.behaviour, seeds, **where)
-    if learner.touring and isinstance(source, OnePath):
+    if learner.generative and isinstance(source, TrajectorySource):
         source.refuse()
     shape = source.shape
     wanted, horizon = _steps(learner, source, steps, samples)
@@ -49,7 +49,7 @@ def begin(
 def _steps(learner: Learner, source: Source, steps: int | None, samples: int | None) -> tuple[int, int]:
     """How many steps at most, and how many to expect."""
     if isinstance(source, LogSource) and steps is None and samples is None:
-        return (WITHOUT_END if source.length is None else source.length), source.expected_length
+        return (UNLIMITED if source.length is None else source.length), source.expected_length
     _checks.must((steps is None) != (samples is None), "give steps or samples, one of them")
     if steps is not None:
         wanted = _checks.positive_integer("steps", steps)
@@ -66,7 +66,7 @@ def _reference(reference: npt.ArrayLike, shape: Shape) -> FloatArray:
     return shape.pairs(table)
 
 
-def warn_of_the_unvisited(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
+def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
     """Say, once, which action was never tried in a state that was acted in."""
     starts = np.asarray(shape.state_ptr[:-1])
     for solution in solutions:
@@ -96,16 +96,16 @@ def finish(
     checkpoint: str | Path | None,
     checkpoint_every: int | None,
     progress: Callable[[Progress], Any] | None,
-    callback: Callable[[int, LearnerState], Any] | None = None,
+    callback: Callable[[int, Snapshot], Any] | None = None,
 ) -> Solution:
     """Take the steps that are left, saving on the way, and say what was learned."""
     every = max(1, task.steps // 10) if checkpoint_every is None else checkpoint_every
     _checks.positive_integer("checkpoint_every", every)
     save = None if checkpoint is None else checkpoints.Saver(task, Path(checkpoint), every)
-    with Patience() as patience:
-        task.complete(patience, save, every, progress, callback)
+    with DeferredInterrupt() as interrupt:
+        task.run_to_end(interrupt, save, every, progress, callback)
     solutions = solutions_of(task)
-    warn_of_the_unvisited(solutions, task.source.shape, 4)
+    warn_unvisited_pairs(solutions, task.source.shape, 4)
     return solutions[0]
 
 

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning.pupils import Pupil
 from robustmdp.learning.sources import ModelSource, Shape, Source
+from robustmdp.learning.states import LearnerState
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 
 FloatArray = npt.NDArray[np.float64]
-WITHOUT_END = 1 << 62  # steps of a run that only the end of a log will stop
+UNLIMITED = 1 << 62  # steps of a run that only the end of a log will stop
 WATCHED = 4096  # pairs whose changes estimate the Bellman residual where no model is known
-_SECONDS_PER_PIECE = 0.25  # how long a run may be deaf to Ctrl-C and silent about its progress
+_SECONDS_PER_PIECE = 0.25  # how long a run may go without checking for Ctrl-C or reporting progress
 
 
 class Progress(NamedTuple):
@@ -36,23 +36,23 @@ class Progress(NamedTuple):
     error: float
 
 
-class Patience:
-    """Ctrl-C is noted and obeyed between pieces, when world and tables agree; a second one is obeyed at once."""
+class DeferredInterrupt:
+    """Ctrl-C takes effect between pieces, when world and tables agree; a second one takes effect at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._before: Any = None
 
-    def __enter__(self) -> Patience:
+    def __enter__(self) -> DeferredInterrupt:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
     def _note(self, number: int, frame: Any) -> None:
         del number, frame
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
 
     def __exit__(self, *problem: object) -> None:
         if self._before is not None:
@@ -68,26 +68,26 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnerState:
+class Snapshot:
     """What a learner knows at a step, for a callback: tables (S, A), made when asked for."""
 
     shape: Shape
-    pupil: Pupil
+    state: LearnerState
 
     @property
     def q(self) -> FloatArray:
         """What would be returned now; -inf where an action is unavailable."""
-        return self.shape.table(self.pupil.q().copy(), -math.inf)
+        return self.shape.table(self.state.q().copy(), -math.inf)
 
     @property
     def iterate(self) -> FloatArray:
         """The current Q, which `q` averages."""
-        return self.shape.table(self.pupil.iterate().copy(), -math.inf)
+        return self.shape.table(self.state.iterate().copy(), -math.inf)
 
     @property
     def visits(self) -> npt.NDArray[np.uint32]:
         """How often each pair was drawn."""
-        return self.shape.table(self.pupil.tables["visits"].copy(), 0)
+        return self.shape.table(self.state.tables["visits"].copy(), 0)
 
 
 class Learner(Protocol):
@@ -102,13 +102,13 @@ class Learner(Protocol):
         """Who chooses the actions."""
 
     @property
-    def touring(self) -> bool:
+    def generative(self) -> bool:
         """Does a step visit every pair?"""
 
     def samples_per_step(self, shape: Shape) -> int:
         """How many transitions a step takes."""
 
-    def pupil(self, source: Source, replications: int, steps: int) -> Pupil:
+    def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
 
 
@@ -125,27 +125,27 @@ class Run:
     record_every: int
     start: int | None
     watched: tuple[FloatArray, npt.NDArray[Any]] | None = None
-    pupil: Pupil = field(init=False)
+    state: LearnerState = field(init=False)
     done: int = 0
     trace: list[Record] = field(default_factory=list)
     code: str = "step_limit"
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.pupil = self.learner.pupil(self.source, len(self.seeds), self.horizon)
+        self.state = self.learner.initial_state(self.source, len(self.seeds), self.horizon)
 
     def samples(self, index: int) -> int:
         """Transitions that a replication has drawn so far."""
-        drawn = self.pupil.tables.get("drawn")  # where chance decides how many
+        drawn = self.state.tables.get("drawn")  # where chance decides how many
         return self.done * self.learner.samples_per_step(self.source.shape) if drawn is None else int(drawn[index])
 
-    def complete(
+    def run_to_end(
         self,
-        patience: Patience,
+        interrupt: DeferredInterrupt,
         save: Callable[[Run], None] | None = None,
         save_every: int = 0,
         report: Callable[[Progress], Any] | None = None,
-        callback: Callable[[int, LearnerState], Any] | None = None,
+        callback: Callable[[int, Snapshot], Any] | None = None,
     ) -> None:
         """Advance to the last step, recording and saving on the way; Ctrl-C leaves what is done."""
         began, first, piece = time.monotonic(), self.done, 1
@@ -156,19 +156,20 @@ class Run:
                     stops.append(_next_multiple(self.done, save_every))
                 wanted = min(stops) - self.done
                 tick = time.monotonic()
-                taken = self.pupil.advance(self.source, self.done, wanted)
+                taken = self.state.advance(self.source, self.done, wanted)
                 self.done += taken
                 piece = _next_piece(piece, time.monotonic() - tick)
                 ended, stopped = taken < wanted, False
                 if self.done % self.record_every == 0 or self.done == self.steps or ended:
                     self._record()
                     if callback is not None:
-                        stopped = callback(self.done, LearnerState(self.source.shape, self.pupil)) is True
+                        stopped = callback(self.done, Snapshot(self.source.shape, self.state)) is True
                 if ended:
                     break
                 if save is not None and self.done % save_every == 0 and self.done < self.steps:
                     save(self)
-                if stopped or patience.asked or (report is not None and report(self._progress(began, first)) is True):
+                stopped = stopped or interrupt.requested
+                if stopped or (report is not None and report(self._progress(began, first)) is True):
                     self.code = "interrupted"
                     break
         except KeyboardInterrupt:  # in the midst of a piece: what is on disk is sounder
@@ -178,21 +179,21 @@ class Run:
             save(self)
 
     def _all_diverged(self) -> bool:
-        return bool(np.all(self.pupil.diverged >= 0))
+        return bool(np.all(self.state.diverged >= 0))
 
     def _progress(self, began: float, first: int) -> Progress:
         elapsed = time.monotonic() - began
         pace = (self.done - first) / elapsed if elapsed > 0 else math.nan
         error = float(np.mean(self.trace[-1].errors)) if self.trace else math.nan
         rate = pace * self.learner.samples_per_step(self.source.shape) * len(self.seeds)
-        expected = self.horizon if self.steps == WITHOUT_END else self.steps
+        expected = self.horizon if self.steps == UNLIMITED else self.steps
         left = max(expected - self.done, 0) / pace if pace > 0 else math.nan
         return Progress(self.done, expected, self.samples(0), rate, left, error)
 
     def _record(self) -> None:
         if self.trace and self.trace[-1].step == self.done:
             return
-        q = self.pupil.q().reshape(len(self.seeds), -1)
+        q = self.state.q().reshape(len(self.seeds), -1)
         with np.errstate(invalid="ignore", over="ignore"):  # a diverged replication ends with what it was
             errors = self._residuals(q) if self.reference is None else _distances(q, self.reference)
         samples = np.array([self.samples(index) for index in range(len(self.seeds))])
@@ -203,13 +204,13 @@ class Run:
         if isinstance(self.source, ModelSource):
             return np.array([self._residual(self.source.mdp, row) for row in q])
         chosen = np.linspace(0, q.shape[1] - 1, min(WATCHED, q.shape[1])).astype(np.int64)
-        now = self.pupil.iterate().reshape(len(self.seeds), -1)[:, chosen].copy()
-        visits = self.pupil.tables["visits"].reshape(len(self.seeds), -1)[:, chosen].astype(np.int64)
+        now = self.state.iterate().reshape(len(self.seeds), -1)[:, chosen].copy()
+        visits = self.state.tables["visits"].reshape(len(self.seeds), -1)[:, chosen].astype(np.int64)
         before, self.watched = self.watched, (now, visits)
         if before is None:
             return np.full(len(self.seeds), math.nan)
         with np.errstate(invalid="ignore", divide="ignore"):  # pairs not visited since then, or never
-            sizes = self.pupil.q_steps.at(0.5 * (visits + before[1]) if self.pupil.by_visits else float(self.done))
+            sizes = self.state.q_steps.at(0.5 * (visits + before[1]) if self.state.by_visits else float(self.done))
             pace = np.abs(now - before[0]) / ((visits - before[1]) * sizes)
         largest: FloatArray = np.where(np.isfinite(pace), pace, 0.0).max(axis=1)
         return largest
@@ -230,7 +231,7 @@ def _distances(q: FloatArray, reference: FloatArray) -> FloatArray:
 
 
 def _next_piece(piece: int, seconds: float) -> int:
-    """Pieces double until they last; their size changes nothing but how often a run comes up for air."""
+    """Pieces double until they last; their size changes nothing but how often a run checks for signals."""
     if seconds < 0.5 * _SECONDS_PER_PIECE:
         return piece * 2
     return max(1, piece // 2) if seconds > _SECONDS_PER_PIECE else piece

@@ -1,4 +1,4 @@
-"""A learner's settings as words that JSON can hold, and back; only records known here come back."""
+"""A learner's settings as values that JSON can hold, and back; only records known here come back."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _known: dict[str, Any] = {
 }
 
 
-def remember(record: type) -> None:
+def register(record: type) -> None:
     """Let a learner's record come back from a checkpoint."""
     _known[record.__name__] = record
 
 
-def to_words(thing: Any) -> Any:
+def encode(thing: Any) -> Any:
     """Records become {"type": name, field: ...}; infinities become text, which JSON has no number for."""
     if isinstance(thing, np.generic):
         thing = thing.item()
@@ -42,30 +42,30 @@ def to_words(thing: Any) -> Any:
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if isinstance(thing, np.ndarray | tuple | list):
-        return [to_words(entry) for entry in (thing.tolist() if isinstance(thing, np.ndarray) else thing)]
+        return [encode(entry) for entry in (thing.tolist() if isinstance(thing, np.ndarray) else thing)]
     name = type(thing).__name__
     if getattr(thing, "has_weight", False) or getattr(thing, "has_radius", False):
-        return {"type": name, "divergence": to_words(thing.divergence), thing.level_name: to_words(thing.level)}
+        return {"type": name, "divergence": encode(thing.divergence), thing.level_name: encode(thing.level)}
     if getattr(thing, "is_nominal", False):
         return {"type": name}
     # A user's own divergence is made of functions.
     _checks.must(getattr(thing, "is_built_in", True), f"a checkpoint can hold built-in divergences only: got {thing!r}")
     if is_dataclass(thing):
-        return {"type": name} | {field.name: to_words(getattr(thing, field.name)) for field in fields(thing)}
+        return {"type": name} | {field.name: encode(getattr(thing, field.name)) for field in fields(thing)}
     _checks.fail(f"a checkpoint can hold records and numbers only: got {thing!r}")
 
 
-def from_words(words: Any) -> Any:
-    """The inverse of `to_words`."""
-    if isinstance(words, list):
-        return [from_words(entry) for entry in words]
-    if not isinstance(words, dict):
-        return words
-    if "number" in words:
-        return float(words["number"])
-    name = str(words.get("type"))
+def decode(value: Any) -> Any:
+    """The inverse of `encode`."""
+    if isinstance(value, list):
+        return [decode(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "number" in value:
+        return float(value["number"])
+    name = str(value.get("type"))
     _checks.must(name in _known, f"a checkpoint must hold records that this version knows: got {name!r}")
-    arguments = {key: from_words(value) for key, value in words.items() if key != "type"}
+    arguments = {key: decode(entry) for key, entry in value.items() if key != "type"}
     try:
         return _known[name](**arguments)
     except TypeError as problem:

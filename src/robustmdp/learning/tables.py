@@ -49,7 +49,7 @@ def check_tables(saved: Tables, expected: Mapping[str, Expected]) -> None:
                 columns.refuse(first, f"lie in {low}..{high}", name, table)
 
 
-class Tabled:
+class TabularState:
     """Tables that the core moves; what it makes of them is made anew where they travel."""
 
     tables: Tables
@@ -91,7 +91,7 @@ class Tabled:
         return {**self.tables, "extent": self.extent, "diverged": self.diverged}
 
     @cached_property
-    def _state(self) -> Any:
+    def _core_state(self) -> Any:
         """The tables by name, for the core."""
         extent = self.extent.reshape(-1)
         return _core.LearnerState(
@@ -99,7 +99,7 @@ class Tabled:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_state", "learner", "_refiner", "_betas")
+        compiled = ("_core_state", "update", "_refiner", "_betas")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
 

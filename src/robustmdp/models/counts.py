@@ -105,8 +105,8 @@ class Counts:
         tally.list_endings(key[ends] // tally.width, rewards[ends])
         return replace(
             tally.counts(),
-            state_names=known.state_names or _still(self.state_names, known.n_states),
-            action_names=known.action_names or _still(self.action_names, known.n_actions),
+            state_names=known.state_names or _matching(self.state_names, known.n_states),
+            action_names=known.action_names or _matching(self.action_names, known.n_actions),
         )
 
     def probabilities(self, smoothing: str = "half") -> FloatArray:
@@ -208,7 +208,7 @@ def estimate(
     return Estimate(counts.model(_checks.discount(chosen), smoothing), counts, counts.unseen)
 
 
-def _still(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:
+def _matching(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:
     """Names, if they are as many as there are things to name."""
     return names if names is not None and len(names) == count else None
 

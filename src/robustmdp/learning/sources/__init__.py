@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.learning.behaviour import Chances, chances
+from robustmdp.learning.behaviour import BehaviourPolicy, check_behaviour
 from robustmdp.learning.sources.base import Experience as Experience
-from robustmdp.learning.sources.base import OnePath as OnePath
+from robustmdp.learning.sources.base import OnlineLearner as OnlineLearner
 from robustmdp.learning.sources.base import Shape as Shape
 from robustmdp.learning.sources.base import Source as Source
-from robustmdp.learning.sources.base import Student as Student
+from robustmdp.learning.sources.base import TrajectorySource as TrajectorySource
 from robustmdp.learning.sources.base import check_reward_range, check_size
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
@@ -22,7 +22,7 @@ from robustmdp.learning.sources.model import ModelSource as ModelSource
 from robustmdp.learning.sources.simulator import SimulatorSource as SimulatorSource
 from robustmdp.models import MDP, Simulator, Trajectory
 
-DISCOUNT_OF_THE_UNTOLD = 0.95  # for worlds that have none of their own, as for Gymnasium ids on the command line
+DEFAULT_DISCOUNT = 0.95  # for worlds that have none of their own, as for Gymnasium ids on the command line
 
 
 def source_of(
@@ -41,28 +41,30 @@ def source_of(
         raise TypeError(f"start must be a whole number: got {start!r}")
     if isinstance(world, MDP):
         world = world if discount is None else world.with_discount(discount)
-        choice = chances(behaviour, np.asarray(world.state_ptr), np.asarray(world.actions), world.n_actions)
+        choice = check_behaviour(behaviour, np.asarray(world.state_ptr), np.asarray(world.actions), world.n_actions)
         return ModelSource(world, choice, seeds, start or 0, reward_range)
     seed = _single(seeds, world)
     if isinstance(world, Simulator):
         changes: dict[str, Any] = {"discount": discount, "start": start, "reward_range": reward_range}
         world = replace(world, **{name: value for name, value in changes.items() if value is not None})
-        return SimulatorSource(world, _full_chances(behaviour, world.n_states, world.n_actions), seed)
+        return SimulatorSource(world, _full_policy(behaviour, world.n_states, world.n_actions), seed)
     _checks.must(start is None, "start must be given for an MDP or a Simulator: other worlds begin where they begin")
     if isinstance(world, Trajectory):
         own = world.discount if discount is None else discount
-        return LogSource(world, _checks.discount(DISCOUNT_OF_THE_UNTOLD if own is None else own), reward_range)
+        return LogSource(world, _checks.discount(DEFAULT_DISCOUNT if own is None else own), reward_range)
     if hasattr(world, "step") and hasattr(world, "observation_space"):
-        gamma = _checks.discount(DISCOUNT_OF_THE_UNTOLD if discount is None else discount)
-        return EnvironmentSource(world, lambda shape: _full_chances(behaviour, *shape), seed, gamma, reward_range)
+        gamma = _checks.discount(DEFAULT_DISCOUNT if discount is None else discount)
+        return EnvironmentSource(world, lambda shape: _full_policy(behaviour, *shape), seed, gamma, reward_range)
     raise TypeError(
         f"world must be an MDP, a Simulator, a Trajectory or a Gymnasium environment: got {type(world).__name__}"
     )
 
 
-def _full_chances(behaviour: Any, n_states: int, n_actions: int) -> Chances:
+def _full_policy(behaviour: Any, n_states: int, n_actions: int) -> BehaviourPolicy:
     check_size(n_states * n_actions)
-    return chances(behaviour, np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64), None, n_actions)
+    return check_behaviour(
+        behaviour, np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64), None, n_actions
+    )
 
 
 def _single(seeds: Sequence[int], world: Any) -> int:

@@ -104,12 +104,12 @@ class Shape:
         return f"({named}, {'action ' + (self.action_names[action] if self.action_names else str(action))})"
 
 
-class Student(Protocol):
+class OnlineLearner(Protocol):
     """A learner as a world sees it that acts and learns in turn."""
 
-    learner: Any  # compiled
+    update: Any  # compiled
 
-    def chooser(self, chances: Any) -> Callable[[int, int, int, float], int]:
+    def build_chooser(self, policy: Any) -> Callable[[int, int, int, float], int]:
         """(replication, step, state, u) -> pair, for a policy that follows Q."""
 
 
@@ -141,7 +141,7 @@ class Source(Protocol):
         """How many transitions there are, None for no end."""
 
     @property
-    def explores(self) -> bool:
+    def learns_online(self) -> bool:
         """Does it act and learn in turn? It must where the policy follows Q."""
 
     @property
@@ -152,16 +152,16 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """A hash that tells another world."""
 
-    def walk(self, first: int, room: Experience) -> int:
+    def follow_policy(self, first: int, room: Experience) -> int:
         """Fill `room` with the next transitions of one trajectory per replication; returns how many there were."""
 
-    def explore(self, student: Student, first: int, count: int) -> None:
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
         """`count` transitions, each taught before the next is drawn."""
 
-    def tour(self, first: int, room: Experience) -> int:
+    def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
 
-    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
 
     def number(self, replication: int, position: int) -> float:
@@ -177,7 +177,7 @@ class Source(Protocol):
         """Go on from there."""
 
 
-def hashed(*parts: Any) -> str:
+def hash_parts(*parts: Any) -> str:
     """A short hash of arrays and other values."""
     digest = hashlib.sha256()
     for part in parts:
@@ -186,17 +186,17 @@ def hashed(*parts: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def plain(state: Any) -> Any:
+def encode_generator(state: Any) -> Any:
     """A generator's state with its 128-bit numbers as text, which JSON keeps exactly."""
     if isinstance(state, dict):
-        return {key: plain(value) for key, value in state.items()}
+        return {key: encode_generator(value) for key, value in state.items()}
     return f"#{state}" if isinstance(state, int) else state
 
 
-def numbers(state: Any) -> Any:
-    """The inverse of `plain`."""
+def decode_generator(state: Any) -> Any:
+    """The inverse of `encode_generator`."""
     if isinstance(state, dict):
-        return {key: numbers(value) for key, value in state.items()}
+        return {key: decode_generator(value) for key, value in state.items()}
     return int(state[1:]) if isinstance(state, str) and state.startswith("#") else state
 
 
@@ -209,7 +209,7 @@ class _Lcg(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SavedGenerator(msgspec.Struct, forbid_unknown_fields=True):
-    """The state of a PCG64 generator as `plain` writes it."""
+    """The state of a PCG64 generator as `encode_generator` writes it."""
 
     bit_generator: Literal["PCG64"]
     state: _Lcg
@@ -243,7 +243,7 @@ def check_rewards(rewards: FloatArray, shape: Shape) -> None:
         _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}")
 
 
-class OnePath:
+class TrajectorySource:
     """A source that answers only for the state it is in."""
 
     name: str
@@ -256,11 +256,11 @@ class OnePath:
             "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
         )
 
-    def tour(self, first: int, room: Experience) -> int:
+    def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Refused."""
         self.refuse()
 
-    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Refused."""
         self.refuse()
 

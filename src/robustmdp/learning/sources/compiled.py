@@ -24,13 +24,13 @@ _ABSORB = ctypes.CFUNCTYPE(
 class Loops(NamedTuple):
     """Compiled loops around one simulator."""
 
-    tour: Any
-    walk: Any
-    explore: Any
+    sample_all_pairs: Any
+    follow_policy: Any
+    learn_online: Any
 
 
 @lru_cache(maxsize=64)
-def loops_around(sample: Any) -> Loops:
+def compile_loops(sample: Any) -> Loops:
     """Compile in memory; a file would outlive the user's code."""
     compile_ = numba.njit(nogil=True, error_model="numpy")
     choose, absorb = (kind(address) for kind, address in zip((_CHOOSE, _ABSORB), _core.learner_calls(), strict=True))
@@ -44,7 +44,7 @@ def loops_around(sample: Any) -> Loops:
         return (reward, np.int64(successor)) if possible else (np.float64(successor), IMPOSSIBLE)
 
     @compile_
-    def tour(n_states, n_actions, rng, first, states, pairs, rewards, following):
+    def sample_all_pairs(n_states, n_actions, rng, first, states, pairs, rewards, following):
         for step in range(len(pairs)):
             pair = (first + step) % (n_states * n_actions)
             state = pair // n_actions
@@ -52,7 +52,7 @@ def loops_around(sample: Any) -> Loops:
             rewards[step, 0], following[step, 0] = simulate(state, pair - state * n_actions, n_states, rng)
 
     @compile_
-    def walk(edges, n_states, choices, rng, start, state, states, pairs, rewards, following):
+    def follow_policy(edges, n_states, choices, rng, start, state, states, pairs, rewards, following):
         n_actions = len(edges) // n_states
         for step in range(len(pairs)):
             first = state * n_actions
@@ -67,7 +67,7 @@ def loops_around(sample: Any) -> Loops:
         return state
 
     @compile_
-    def explore(learner, epsilons, n_states, n_actions, choices, rng, start, low, high, first, state):
+    def learn_online(learner, epsilons, n_states, n_actions, choices, rng, start, low, high, first, state):
         reward, successor, pair = 0.0, start, 0
         for step in range(len(epsilons)):
             pair = choose(learner, 0, state, choices.random(), epsilons[step])
@@ -78,4 +78,4 @@ def loops_around(sample: Any) -> Loops:
             state = successor if successor < n_states else start
         return state, pair, reward, successor
 
-    return Loops(tour, walk, explore)
+    return Loops(sample_all_pairs, follow_policy, learn_online)

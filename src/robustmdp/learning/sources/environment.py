@@ -11,18 +11,18 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.learning.behaviour import Chances
+from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.sources.base import (
     Experience,
-    OnePath,
+    OnlineLearner,
     SavedGenerator,
-    Student,
+    TrajectorySource,
     check_rewards,
     check_saved,
+    decode_generator,
+    encode_generator,
     full_shape,
-    hashed,
-    numbers,
-    plain,
+    hash_parts,
 )
 from robustmdp.models import columns
 
@@ -30,7 +30,7 @@ _RESEED_AFTER = 1024  # transitions that a resumed run may have to repeat, but f
 _LONGEST = 10_000
 
 
-class EnvironmentSource(OnePath):
+class EnvironmentSource(TrajectorySource):
     """A Gymnasium environment, stepped through its API and restarted when an episode ends.
 
     It is seeded anew at the first reset after every 1024 transitions, so that a resumed run finds its place by
@@ -42,7 +42,7 @@ class EnvironmentSource(OnePath):
     def __init__(
         self,
         env: Any,
-        policy: Callable[[tuple[int, int]], Chances],
+        make_policy: Callable[[tuple[int, int]], BehaviourPolicy],
         seed: int,
         discount: float,
         reward_range: tuple[float, float] | None,
@@ -58,8 +58,8 @@ class EnvironmentSource(OnePath):
             can_end=True,
             rewards_on_successors=True,
         )
-        chances = policy((self.shape.n_states, self.shape.n_actions))
-        self._env, self._seed, self._chances, self.explores = env, seed, chances, chances.follows_q
+        policy = make_policy((self.shape.n_states, self.shape.n_actions))
+        self._env, self._seed, self._policy, self.learns_online = env, seed, policy, policy.follows_q
         self._rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0]))
         self._seedings, self._journal, self._state = 0, list[int](), -1
         self._reset()
@@ -74,13 +74,13 @@ class EnvironmentSource(OnePath):
             observation, _ = self._env.reset()
         self._state = self._index(observation)
 
-    def walk(self, first: int, room: Experience) -> int:
+    def follow_policy(self, first: int, room: Experience) -> int:
         """One trajectory of episodes."""
         del first
         length = room.length
         states, pairs, rewards, following = [0] * length, [0] * length, [0.0] * length, [0] * length
         n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
-        step_env, index, draw, note = self._env.step, self._index, self._chances.drawer(), self._journal.append
+        step_env, index, draw, note = self._env.step, self._index, self._policy.build_sampler(), self._journal.append
         for step, u in enumerate(np.asarray(self._rng.random(length)).tolist()):
             state = self._state
             pair = draw(state, u)
@@ -97,9 +97,9 @@ class EnvironmentSource(OnePath):
         check_rewards(room.rewards[:, 0], self.shape)
         return length
 
-    def explore(self, student: Student, first: int, count: int) -> None:
-        """`walk` with an update after every step; written apart, because calls are what an update costs here."""
-        choose, absorb = student.chooser(self._chances), student.learner.absorb_one
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
+        """`follow_policy` with an update after every step; apart, because calls are what an update costs here."""
+        choose, absorb = learner.build_chooser(self._policy), learner.update.absorb_one
         n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
         low, high = self.shape.reward_range or (-math.inf, math.inf)
         for step, u in enumerate(np.asarray(self._rng.random(count)).tolist(), start=first):
@@ -117,7 +117,7 @@ class EnvironmentSource(OnePath):
 
     def save(self) -> dict[str, Any]:
         """The last seeding and the actions since then."""
-        state = plain(self._rng.bit_generator.state)
+        state = encode_generator(self._rng.bit_generator.state)
         return {"seedings": self._seedings, "actions": list(self._journal), "generator": state}
 
     def load(self, saved: dict[str, Any]) -> None:
@@ -136,14 +136,14 @@ class EnvironmentSource(OnePath):
                 # The reset itself is repeated, but not its decision to seed anew: that came later, if at all.
                 observation, _ = self._env.reset()
                 self._state = self._index(observation)
-        self._rng.bit_generator.state = numbers(saved["generator"])
+        self._rng.bit_generator.state = decode_generator(saved["generator"])
 
     @property
     def fingerprint(self) -> str:
         """The environment's name, settings and sizes."""
         spec = getattr(self._env, "spec", None)
         settings = sorted(spec.kwargs.items()) if spec is not None else None
-        return hashed(self.name, settings, self.shape.n_states, self.shape.n_actions, self.shape.discount)
+        return hash_parts(self.name, settings, self.shape.n_states, self.shape.n_actions, self.shape.discount)
 
 
 def _environment_name(env: Any) -> str:

@@ -10,21 +10,21 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.learning.sources.base import (
     Experience,
-    OnePath,
-    Student,
+    OnlineLearner,
+    TrajectorySource,
     check_rewards,
     check_saved,
     full_shape,
-    hashed,
+    hash_parts,
 )
 from robustmdp.models import Trajectory
 from robustmdp.models.trajectory import Transitions
 
 
-class LogSource(OnePath):
+class LogSource(TrajectorySource):
     """A Trajectory, read once in order."""
 
-    explores = False
+    learns_online = False
 
     def __init__(self, log: Trajectory, discount: float, reward_range: tuple[float, float] | None) -> None:
         self.shape = full_shape(
@@ -48,7 +48,7 @@ class LogSource(OnePath):
         """How many transitions there are, estimated where only reading would tell."""
         return self._log.expected_length
 
-    def walk(self, first: int, room: Experience) -> int:
+    def follow_policy(self, first: int, room: Experience) -> int:
         """The next transitions; fewer than asked where the log ends."""
         if self._pieces is None:
             self._pieces = self._log.chunks(start=first)
@@ -69,9 +69,9 @@ class LogSource(OnePath):
             filled += taken
         return filled
 
-    def explore(self, student: Student, first: int, count: int) -> None:
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
         """Refused: what was done is done."""
-        del student, first, count
+        del learner, first, count
         _checks.fail("a log has its own behaviour policy: learn from it without one")
 
     def save(self) -> dict[str, Any]:
@@ -79,13 +79,13 @@ class LogSource(OnePath):
         return {}
 
     def load(self, saved: dict[str, Any]) -> None:
-        """Reading starts where the next `walk` says."""
+        """Reading starts where the next `follow_policy` says."""
         check_saved(saved)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the log."""
-        return hashed(self._log.fingerprint, self.shape.n_states, self.shape.n_actions, self.shape.discount)
+        return hash_parts(self._log.fingerprint, self.shape.n_states, self.shape.n_actions, self.shape.discount)
 
 
 def _after(piece: Transitions, taken: int) -> Transitions:

@@ -9,8 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.learning.behaviour import Chances
-from robustmdp.learning.sources.base import Experience, FloatArray, IntArray, Shape, Student, check_saved, hashed
+from robustmdp.learning.behaviour import BehaviourPolicy
+from robustmdp.learning.sources.base import (
+    Experience,
+    FloatArray,
+    IntArray,
+    OnlineLearner,
+    Shape,
+    check_saved,
+    hash_parts,
+)
 from robustmdp.models import MDP, columns
 
 
@@ -18,12 +26,12 @@ class ModelSource:
     """An MDP, sampled in compiled code; one stream of numbers per seed."""
 
     length: int | None = None
-    explores = True
+    learns_online = True
 
     def __init__(
         self,
         mdp: MDP,
-        chances: Chances,
+        policy: BehaviourPolicy,
         seeds: npt.ArrayLike,
         start: int,
         reward_range: tuple[float, float] | None,
@@ -50,44 +58,44 @@ class ModelSource:
         self.mdp, self.name = mdp, "MDP"
         _checks.must(0 <= start < mdp.n_states, f"start must lie in 0..{mdp.n_states - 1}: got {start}")
         self.start = start
-        self._chances, self.follows_q = chances, chances.follows_q
+        self._policy, self.follows_q = policy, policy.follows_q
         self._keys = keys_of(seeds)
         self._states = np.full(len(self._keys), start, np.int64)
 
     @cached_property
     def world(self) -> Any:
         """The compiled world."""
-        mdp, chances = self.mdp, self._chances
+        mdp, policy = self.mdp, self._policy
         model = _core.Model(
             mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
             mdp.rewards_on_successors,
         )  # fmt: skip
-        epsilon = None if chances.epsilon is None else _core.Steps(*chances.epsilon)
-        return _core.World(model, self._keys, chances.probabilities, epsilon)
+        epsilon = None if policy.epsilon is None else _core.Steps(*policy.epsilon)
+        return _core.World(model, self._keys, policy.probabilities, epsilon)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "world"}
 
-    def walk(self, first: int, room: Experience) -> int:
+    def follow_policy(self, first: int, room: Experience) -> int:
         """One trajectory per replication."""
-        self.world.walk(first, self.start, self._states, *room)
+        self.world.follow_policy(first, self.start, self._states, *room)
         return room.length
 
-    def tour(self, first: int, room: Experience) -> int:
+    def sample_all_pairs(self, first: int, room: Experience) -> int:
         """All pairs in turn, one draw each."""
-        self.world.tour(first, *room)
+        self.world.sample_all_pairs(first, *room)
         return room.length
 
-    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Independent draws of one pair, (draws, replications)."""
-        self.world.consult(first, pair, rewards, following)
+        self.world.sample_pair(first, pair, rewards, following)
 
-    def explore(self, student: Student, first: int, count: int) -> None:
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
         """Compiled, but for a policy that is a function of Python."""
-        if self._chances.function is None:
-            student.learner.explore(self.world, first, count, self.start, self._states)
+        if self._policy.function is None:
+            learner.update.learn_online(self.world, first, count, self.start, self._states)
             return
-        choose, room = student.chooser(self._chances), Experience.empty(len(self._keys), 1)
+        choose, room = learner.build_chooser(self._policy), Experience.empty(len(self._keys), 1)
         for step in range(first, first + count):
             for replication, state in enumerate(self._states.tolist()):
                 pair = choose(replication, step, state, self.number(replication, 2 * step))
@@ -95,7 +103,7 @@ class ModelSource:
                 for column, value in zip(room, (state, pair, reward, successor), strict=True):
                     column[0, replication] = value
                 self._states[replication] = successor if successor < self.mdp.n_states else self.start
-            student.learner.absorb(step, *room)
+            learner.update.absorb(step, *room)
 
     def number(self, replication: int, position: int) -> float:
         """A uniform number of a replication's stream."""
@@ -120,7 +128,7 @@ class ModelSource:
     def fingerprint(self) -> str:
         """A hash of the model."""
         m = self.mdp
-        return hashed(m.indptr, m.indices, m.probabilities, m.rewards, m.state_ptr, m.actions, m.discount)
+        return hash_parts(m.indptr, m.indices, m.probabilities, m.rewards, m.state_ptr, m.actions, m.discount)
 
 
 def keys_of(seeds: npt.ArrayLike) -> npt.NDArray[np.uint64]:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from robustmdp import _checks, _core
-from robustmdp.learning.behaviour import Chances
+from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.sources.base import (
     Experience,
     FloatArray,
     IntArray,
+    OnlineLearner,
     SavedGenerator,
-    Student,
     check_saved,
+    decode_generator,
+    encode_generator,
     full_shape,
-    hashed,
-    numbers,
-    plain,
+    hash_parts,
 )
 from robustmdp.models import Simulator, columns
 
@@ -31,7 +31,7 @@ class SimulatorSource:
 
     world = None
 
-    def __init__(self, simulator: Simulator, chances: Chances, seed: int) -> None:
+    def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seed: int) -> None:
         low, high = (float(bound) for bound in simulator.reward_range)
         self.shape = full_shape(
             simulator.n_states,
@@ -44,32 +44,32 @@ class SimulatorSource:
             action_names=simulator.action_names,
         )
         self.name = "Simulator"
-        self._simulator, self._chances = simulator, chances
+        self._simulator, self._policy = simulator, policy
         self._world_rng, self._choice_rng = (
             np.random.Generator(np.random.PCG64(part)) for part in np.random.SeedSequence(seed).spawn(2)
         )
         self._state = simulator.start
-        self.explores = chances.follows_q
+        self.learns_online = policy.follows_q
 
     @property
     def _loops(self) -> Any:
         """Compiled loops around a compiled function, otherwise None."""
         if not self._simulator.compiled:
             return None
-        from robustmdp.learning.sources.compiled import loops_around  # needs Numba, as the function did
+        from robustmdp.learning.sources.compiled import compile_loops  # needs Numba, as the function did
 
-        return loops_around(self._simulator.sample)
+        return compile_loops(self._simulator.sample)
 
-    def walk(self, first: int, room: Experience) -> int:
+    def follow_policy(self, first: int, room: Experience) -> int:
         """One trajectory."""
         del first
         loops, start, rngs = self._loops, self._simulator.start, (self._choice_rng, self._world_rng)
         if loops is not None:
-            edges = self._chances.edges()
-            self._state = loops.walk(edges, self.shape.n_states, *rngs, start, self._state, *room)
+            edges = self._policy.cumulative()
+            self._state = loops.follow_policy(edges, self.shape.n_states, *rngs, start, self._state, *room)
             self._check(room)
             return room.length
-        draw = self._chances.drawer()
+        draw = self._policy.build_sampler()
         shape, world = self.shape, self._simulator
         for step, u in enumerate(np.asarray(self._choice_rng.random(room.length)).tolist()):
             state = self._state
@@ -80,12 +80,12 @@ class SimulatorSource:
             self._state = world.start if terminated else following
         return room.length
 
-    def tour(self, first: int, room: Experience) -> int:
+    def sample_all_pairs(self, first: int, room: Experience) -> int:
         """All pairs in turn, one draw each."""
         shape = self.shape
         loops = self._loops
         if loops is not None:
-            loops.tour(shape.n_states, shape.n_actions, self._world_rng, first, *room)
+            loops.sample_all_pairs(shape.n_states, shape.n_actions, self._world_rng, first, *room)
             self._check(room)
             return room.length
         for step in range(room.length):
@@ -94,7 +94,7 @@ class SimulatorSource:
             self._draw(pair, room.rewards[step], room.following[step])
         return room.length
 
-    def consult(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Independent draws of one pair."""
         del first
         for draw in range(len(rewards)):
@@ -109,16 +109,16 @@ class SimulatorSource:
         """Rewards and successors of `count` draws of one pair."""
         del replication
         rewards, following = np.empty((count, 1)), np.empty((count, 1), np.int32)
-        self.consult(first, pair, rewards, following)
+        self.sample_pair(first, pair, rewards, following)
         return rewards[:, 0], following[:, 0]
 
-    def explore(self, student: Student, first: int, count: int) -> None:
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
         """Act and learn in turn."""
         loops, world, n_actions = self._loops, self._simulator, self.shape.n_actions
-        if loops is not None and self._chances.epsilon is not None:
-            self._explore_compiled(loops, student.learner, first, count)
+        if loops is not None and self._policy.epsilon is not None:
+            self._learn_online_compiled(loops, learner.update, first, count)
             return
-        choose, absorb = student.chooser(self._chances), student.learner.absorb_one
+        choose, absorb = learner.build_chooser(self._policy), learner.update.absorb_one
         for step, u in enumerate(np.asarray(self._choice_rng.random(count)).tolist(), start=first):
             state = self._state
             pair = choose(0, step, state, u)
@@ -126,13 +126,13 @@ class SimulatorSource:
             absorb(step, state, pair, reward, self.shape.n_states if terminated else following)
             self._state = world.start if terminated else following
 
-    def _explore_compiled(self, loops: Any, learner: Any, first: int, count: int) -> None:
+    def _learn_online_compiled(self, loops: Any, learner: Any, first: int, count: int) -> None:
         world, shape = self._simulator, self.shape
         epsilons = np.empty(count)
-        _core.Steps(*(self._chances.epsilon or ())).fill(first, epsilons)
+        _core.Steps(*(self._policy.epsilon or ())).fill(first, epsilons)
         rngs = self._choice_rng, self._world_rng
         place = world.start, *map(float, world.reward_range), first, self._state
-        self._state, pair, reward, successor = loops.explore(
+        self._state, pair, reward, successor = loops.learn_online(
             learner.address, epsilons, shape.n_states, shape.n_actions, *rngs, *place
         )
         self._check(Experience(*(np.array([[value]]) for value in (0, pair, reward, successor))))
@@ -160,14 +160,14 @@ class SimulatorSource:
     def save(self) -> dict[str, Any]:
         """The state and both generators."""
         generators = [rng.bit_generator.state for rng in (self._world_rng, self._choice_rng)]
-        return {"state": int(self._state), "generators": [plain(state) for state in generators]}
+        return {"state": int(self._state), "generators": [encode_generator(state) for state in generators]}
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
         check_saved(saved, state=int, generators=tuple[SavedGenerator, SavedGenerator])
         self._state = int(columns.whole_numbers("state", saved["state"], self.shape.n_states - 1))
         for rng, state in zip((self._world_rng, self._choice_rng), saved["generators"], strict=True):
-            rng.bit_generator.state = numbers(state)
+            rng.bit_generator.state = decode_generator(state)
 
     @property
     def fingerprint(self) -> str:
@@ -176,7 +176,7 @@ class SimulatorSource:
         code = getattr(getattr(sample, "py_func", sample), "__code__", None)
         body = type(sample).__name__ if code is None else _describe_code(code)
         sizes = int(shape.n_states), int(shape.n_actions), float(shape.discount), shape.reward_range
-        return hashed(*sizes, int(self._simulator.start), body)
+        return hash_parts(*sizes, int(self._simulator.start), body)
 
 
 def _describe_code(part: Any) -> Any:

@@ -13,17 +13,17 @@ import numpy.typing as npt
 from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
-from robustmdp.learning.behaviour import Chances
+from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.levels import level_of, setting_of
 from robustmdp.learning.schedules import Numbers, Schedule
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.learning.tables import Tabled, Tables
+from robustmdp.learning.tables import Tables, TabularState
 
 FloatArray = npt.NDArray[np.float64]
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 
-class Pupil(Protocol):
+class LearnerState(Protocol):
     """Tables of some replications, which move as transitions come."""
 
     extent: FloatArray
@@ -54,11 +54,11 @@ class Pupil(Protocol):
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
 
 
-class _Follower(Tabled):
+class _TransitionState(TabularState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
-    touring: bool
-    learner: Any  # compiled
+    generative: bool
+    update: Any  # compiled
 
     def q(self) -> FloatArray:
         """The learned Q, (replications * pairs,)."""
@@ -66,28 +66,28 @@ class _Follower(Tabled):
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` steps: transitions, or rounds over all pairs."""
-        if source.explores and not self.touring:
-            source.explore(self, first, count)
+        if source.learns_online and not self.generative:
+            source.learn_online(self, first, count)
             return count
-        unit = source.shape.n_pairs if self.touring else 1
+        unit = source.shape.n_pairs if self.generative else 1
         position, end = first * unit, (first + count) * unit
         block = max(1, _TRANSITIONS_AT_ONCE // len(self.diverged))
         while position < end:
             room = Experience.empty(len(self.diverged), min(block, end - position))
-            taken = source.tour(position, room) if self.touring else source.walk(position, room)
+            taken = source.sample_all_pairs(position, room) if self.generative else source.follow_policy(position, room)
             if taken:
-                self.learner.absorb(position, *(room if taken == room.length else room.first(taken)))
+                self.update.absorb(position, *(room if taken == room.length else room.first(taken)))
             position += taken
             if taken < room.length:
                 break
         return (position - first * unit) // unit
 
-    def chooser(self, chances: Chances) -> Callable[[int, int, int, float], int]:
+    def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
         """(replication, step, state, u) -> pair, for a policy that follows Q."""
-        if chances.function is None:
-            choose, epsilon = self.learner.choose, _core.Steps(*(chances.epsilon or Numbers(0.0, 1.0, 0.0, 0.0))).at
+        if policy.function is None:
+            choose, epsilon = self.update.choose, _core.Steps(*(policy.epsilon or Numbers(0.0, 1.0, 0.0, 0.0))).at
             return lambda replication, step, state, u: choose(replication, state, u, epsilon(step))
-        function, n_pairs, state_ptr = chances.function, self._shape.n_pairs, chances.state_ptr
+        function, n_pairs, state_ptr = policy.function, self._shape.n_pairs, policy.state_ptr
         q, visits = self.q(), self.tables["visits"]
 
         def draw(replication: int, step: int, state: int, u: float) -> int:
@@ -102,14 +102,16 @@ class _Follower(Tabled):
 def _draw(given: Any, size: int, u: float, state: int) -> int:
     """An action by a user's probabilities."""
     try:
-        chances = np.asarray(given, dtype=np.float64)
+        probabilities = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"behaviour must return probabilities: got {given!r} in state {state}") from None
-    sums_to_one = chances.shape == (size,) and bool(np.all(chances >= 0.0)) and abs(chances.sum() - 1.0) < 1e-9
+    sums_to_one = (
+        probabilities.shape == (size,) and bool(np.all(probabilities >= 0.0)) and abs(probabilities.sum() - 1.0) < 1e-9
+    )
     _checks.must(
         sums_to_one, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
     )
-    return int(min(np.searchsorted(np.cumsum(chances), u * chances.sum(), side="right"), size - 1))
+    return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 
 
 def _initial(shape: Shape, initial: float | None) -> float:
@@ -122,7 +124,7 @@ def _initial(shape: Shape, initial: float | None) -> float:
     return min(max(0.0, low), high)
 
 
-class Default(_Follower):
+class DefaultState(_TransitionState):
     """Our update (core/learning/follow.hpp); 36 bytes a pair and 4 a state.
 
     A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
@@ -135,7 +137,7 @@ class Default(_Follower):
         replications: int,
         steps: tuple[Schedule, Schedule],
         *,
-        touring: bool,
+        generative: bool,
         burn_in: float,
         by_visits: bool,
         inside: bool,
@@ -172,10 +174,10 @@ class Default(_Follower):
         self._steps = [schedule.resolve(setting) for schedule in steps]
         self._inside, self._burn_in = inside, burn_in
         self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
-        self.q_steps, self.by_visits, self.touring = self._steps[0], by_visits, touring
+        self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, generative
 
     @cached_property
-    def learner(self) -> Any:
+    def update(self) -> Any:
         """The compiled update on these tables."""
         shape, level = self._shape, level_of(self._ambiguity, self._shape)
         settings = _core.LearnerSettings(
@@ -189,7 +191,7 @@ class Default(_Follower):
             anchor=self._anchor,
             burn_in=self._burn_in,
         )
-        return level.price.follower(self._state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
+        return level.price.follower(self._core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def q(self) -> FloatArray:
         """The averaged Q, (replications * pairs,)."""
@@ -207,7 +209,7 @@ class Default(_Follower):
         return average - (0.0 if self._inside else self._anchor) + self.tables["offset"][span]
 
 
-class _Printed(Tabled):
+class _PrintedState(TabularState):
     """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly."""
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool) -> None:
@@ -273,7 +275,7 @@ def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[f
     return low, high
 
 
-class PrintedFollower(_Printed, _Follower):
+class PrintedTrajectoryState(_PrintedState, _TransitionState):
     """Algorithm 2 as printed (core/learning/printed.hpp), with the readings of its repairs unless `literal`.
 
     Where nobody knows d_min and d_max, on which the steps of Theorem 5.1 depend, they are estimated: at steps
@@ -293,7 +295,7 @@ class PrintedFollower(_Printed, _Follower):
         literal: bool,
     ) -> None:
         super().__init__(ambiguity, shape, replications, inside=inside)
-        self.touring, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
+        self.generative, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
         self._estimates = occupancies is None
         # Before anything is known, all pairs are alike.
         self._occupancies = np.array(occupancies or (1.0 / shape.n_pairs, 1.0 / shape.n_pairs))
@@ -304,7 +306,7 @@ class PrintedFollower(_Printed, _Follower):
         setting = setting_of(self._ambiguity, self._shape, d_min, d_max)
         self._steps = [schedule.resolve(setting) for schedule in self._schedules]
         self.q_steps = self._steps[0]
-        self.__dict__.pop("learner", None)
+        self.__dict__.pop("update", None)
 
     def _all(self) -> Tables:
         return {**super()._all(), "occupancies": self._occupancies}
@@ -315,11 +317,11 @@ class PrintedFollower(_Printed, _Follower):
         self._resolve()
 
     @cached_property
-    def learner(self) -> Any:
+    def update(self) -> Any:
         """The compiled update on these tables."""
         level = level_of(self._ambiguity, self._shape)
         settings = self._settings(level.numbers, by_visits=self.by_visits, literal=self._literal)
-        return level.price.printed(self._state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
+        return level.price.printed(self._core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` transitions."""
@@ -344,7 +346,7 @@ class PrintedFollower(_Printed, _Follower):
         self._resolve()
 
 
-class PrintedSweeper(_Printed):
+class PrintedGenerativeState(_PrintedState):
     """Algorithm 1 as printed (core/learning/refine.hpp): V is frozen for an outer iteration over all pairs."""
 
     def __init__(
@@ -370,7 +372,7 @@ class PrintedSweeper(_Printed):
     @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
-        return level.price.refiner(self._state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
+        return level.price.refiner(self._core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
@@ -390,8 +392,8 @@ class PrintedSweeper(_Printed):
         else:
             rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
             for pair in range(shape.n_pairs):
-                source.consult(first + pair * draws, pair, rewards, following)
+                source.sample_pair(first + pair * draws, pair, rewards, following)
                 self._refiner.refine(*frozen, pair, rewards, following)
         self.tables["visits"] += np.uint32(draws)
-        broken = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)
-        self.diverged[broken] = iteration + 1
+        has_diverged = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)
+        self.diverged[has_diverged] = iteration + 1
