@@ -69,17 +69,17 @@ void bind_records(nb::module_& m) {
                Array<double> extent, Array<int64_t> diverged, Optional<double> average, Optional<double> eta,
                Optional<double> weight, Optional<double> lowest_reward, Optional<float> offset,
                Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset, Optional<float> rarity,
-               Optional<int32_t> lowest) {
+               Optional<int32_t> lowest, Optional<uint32_t> averaged) {
                 new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
                                          eta,       weight, lowest_reward, offset, curvature, excess,   lowest_offset,
-                                         rarity,    lowest};
+                                         rarity,    lowest, averaged};
                 self->check_and_view();
             },
             nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
             nb::arg("diverged"), nb::arg("average") = nb::none(), nb::arg("eta") = nb::none(),
             nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("offset") = nb::none(),
             nb::arg("curvature") = nb::none(), nb::arg("excess") = nb::none(), nb::arg("lowest_offset") = nb::none(),
-            nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none());
+            nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none(), nb::arg("averaged") = nb::none());
 }
 
 // A world with the model that it was made of.
@@ -199,17 +199,17 @@ void bind_learner(nb::module_& m) {
         });
 }
 
-Round round_of(const Refiner& refiner, const Table<double>& v, double beta, bool fresh, int64_t draws) {
+Round round_of(const Refiner& refiner, const Table<double>& v, double beta, bool fresh, bool is_burnt_in) {
     require(static_cast<int64_t>(v.shape(0)) == refiner.tables().replications &&
                 static_cast<int64_t>(v.shape(1)) == refiner.tables().n_states + 1,
             "v must have one entry per state and the end");
-    return {v.data(), beta, fresh, draws};
+    return {v.data(), beta, fresh, is_burnt_in};
 }
 
 void bind_refiner(nb::module_& m) {
     nb::class_<Refiner>(m, "Refiner")
         .def("refine",
-             [](Refiner& refiner, Table<double> v, double beta, bool fresh, int64_t draws, int64_t pair,
+             [](Refiner& refiner, Table<double> v, double beta, bool fresh, bool is_burnt_in, int64_t pair,
                 Table<double> rewards, Table<int32_t> following) {
                  const LearnerState& tables = refiner.tables();
                  const int64_t length = length_of(tables.replications, following, rewards);
@@ -217,17 +217,20 @@ void bind_refiner(nb::module_& m) {
                  for (size_t at = 0; at < following.size(); ++at)
                      require(following.data()[at] >= 0 && following.data()[at] <= tables.n_states,
                              "a transition must go to a state or the end");
-                 refiner.refine(round_of(refiner, v, beta, fresh, draws), pair, length - 1, rewards.data(),
+                 refiner.refine(round_of(refiner, v, beta, fresh, is_burnt_in), pair, length - 1, rewards.data(),
                                 following.data());
              })
         .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, double beta, bool fresh,
-                              int64_t draws, int64_t first, int64_t inner_steps) {
+                              bool is_burnt_in, int64_t first, Array<const int64_t> inner_steps) {
             require(refiner.tables().n_pairs == known.world.n_pairs() &&
                         refiner.tables().replications == known.world.replications(),
                     "learner and world must be of one size");
-            const Round round = round_of(refiner, v, beta, fresh, draws);
+            require(static_cast<int64_t>(inner_steps.size()) == known.world.n_pairs() &&
+                        *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
+                    "inner_steps must have one number per pair");
+            const Round round = round_of(refiner, v, beta, fresh, is_burnt_in);
             const nb::gil_scoped_release release;
-            refine_all(refiner, known.world, round, first, inner_steps);
+            refine_all(refiner, known.world, round, first, inner_steps.data());
         });
     nb::class_<StreamAscent>(m, "StreamAscent")
         .def(nb::init<double, double, double, double, double>(), nb::arg("eta"), nb::arg("lowest"), nb::arg("low"),

@@ -26,6 +26,7 @@ struct LearnerArrays {
     Optional<double> average, eta, weight, lowest_reward;
     Optional<float> offset, curvature, excess, lowest_offset, rarity;
     Optional<int32_t> lowest;
+    Optional<uint32_t> averaged;
     LearnerState view{};
 
     void check_and_view() {
@@ -52,6 +53,7 @@ struct LearnerArrays {
         view.lowest_offset = cells(lowest_offset);
         view.rarity = cells(rarity);
         view.lowest = cells(lowest);
+        view.averaged = cells(averaged);
     }
 
 private:
@@ -74,8 +76,6 @@ inline void require_settings(const LearnerArrays& tables, const SettingsArrays& 
     const LearnerState& view = tables.view;
     require(!view.lowest || !settings.view.inside || view.lowest_reward || view.lowest_offset,
             "there must be a table of the lowest rewards");
-    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature),
-            "there must be tables of the dual variable");
     require(!settings.view.constrained || (view.weight && (!is_smooth || view.excess)),
             "there must be tables of the weight");
 }
@@ -84,15 +84,23 @@ template <class Price>
 std::unique_ptr<Learner> make_follower(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
                                        const Steps& q_steps, const Steps& eta_steps) {
     require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.average && (!Price::ROBUST || tables.view.lowest), "the default learner needs its tables");
+    const LearnerState& view = tables.view;
+    require(view.average && (!Price::ROBUST || view.lowest), "the default learner needs its tables");
+    require(!view.lowest || !Price::SMOOTH || (view.offset && view.curvature),
+            "there must be tables of the dual variable");
     return std::make_unique<LearnerOf<Follower<Price>, true>>(price, settings.view, tables.view, q_steps, eta_steps);
+}
+
+inline void require_printed(const LearnerState& tables) {
+    require(tables.eta, "the printed algorithms need a table of eta");
+    require(!tables.average == !tables.averaged, "an average needs a table of how many iterates are in it");
 }
 
 template <class Price>
 std::unique_ptr<Learner> make_printed(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
                                       const Steps& q_steps, const Steps& eta_steps) {
     require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.eta, "the printed algorithms need a table of eta");
+    require_printed(tables.view);
     return std::make_unique<LearnerOf<PrintedFollower<Price>, false>>(price, settings.view, tables.view, q_steps,
                                                                       eta_steps);
 }
@@ -101,7 +109,7 @@ template <class Price>
 std::unique_ptr<Refiner> make_refiner(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
                                       const Steps& eta_steps) {
     require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.eta, "the printed algorithms need a table of eta");
+    require_printed(tables.view);
     return std::make_unique<RefinerOf<Price>>(price, settings.view, tables.view, eta_steps);
 }
 

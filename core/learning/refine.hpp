@@ -10,8 +10,8 @@ namespace robustmdp {
 struct Round {
     const double* v;
     double beta;
-    bool fresh;     // does the dual variable start at 0 in each round, as printed?
-    int64_t draws;  // of each pair, before this round
+    bool fresh;        // does the dual variable start at 0 in each round, as printed?
+    bool is_burnt_in;  // does its Q belong to the average?
 };
 
 class Refiner {
@@ -43,19 +43,27 @@ public:
             const double size = is_last ? 0.0 : eta_steps_.absolute(eta_steps_(inner), settings_.discount, weight);
             for (int64_t r = 0; r < n; ++r) {
                 const int64_t cell = r * tables_.n_pairs + pair;
+                const double draws = tables_.visits[cell];
                 const double* v = round.v + r * (tables_.n_states + 1);
                 const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
                 const double paid = settings_.inside ? seen.reward : 0.0,
                              x = paid + settings_.discount * v[seen.successor];
-                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(round.draws + inner),
+                const double target = dual_.move(cell, weight, x, seen, size, draws + static_cast<double>(inner),
                                                  [v](int64_t successor) { return v[successor]; });
-                double& q = tables_.q[cell];
-                if (is_last) q = (1.0 - round.beta) * q + round.beta * (seen.reward - paid + target);
+                if (is_last) finish(cell, round, seen.reward - paid + target, inner_steps + 1);
             }
         }
     }
 
 private:
+    void finish(int64_t cell, const Round& round, double target, int64_t draws) {
+        double& q = tables_.q[cell];
+        q = (1.0 - round.beta) * q + round.beta * target;
+        const int64_t visits = tables_.visits[cell] + draws;
+        tables_.visits[cell] = visits < UINT32_MAX ? static_cast<uint32_t>(visits) : UINT32_MAX;
+        if (tables_.average) average_iterate(tables_, cell, round.is_burnt_in);
+    }
+
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
@@ -63,14 +71,18 @@ private:
     PrintedStep<Price> dual_;
 };
 
-// A round over all pairs of a known world, from number `first` of each stream on.
-inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first, int64_t inner_steps) {
-    const int64_t draws = inner_steps + 1;
-    std::vector<double> rewards(draws * world.replications());
-    std::vector<int32_t> following(rewards.size());
+// A round over all pairs of a known world, each with its number of inner steps, from number `first` of each stream on.
+inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first,
+                       const int64_t* inner_steps) {
+    std::vector<double> rewards;
+    std::vector<int32_t> following;
     for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {
-        world.sample_pair(first + pair * draws, pair, draws, rewards.data(), following.data());
-        refiner.refine(round, pair, inner_steps, rewards.data(), following.data());
+        const int64_t draws = inner_steps[pair] + 1;
+        rewards.resize(draws * world.replications());
+        following.resize(rewards.size());
+        world.sample_pair(first, pair, draws, rewards.data(), following.data());
+        refiner.refine(round, pair, inner_steps[pair], rewards.data(), following.data());
+        first += draws;
     }
 }
 

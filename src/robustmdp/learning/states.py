@@ -210,9 +210,14 @@ class DefaultState(_TransitionState):
 
 
 class _PrintedState(TabularState):
-    """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly."""
+    """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly.
 
-    def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool) -> None:
+    With a `burn_in`, a number of steps, the iterates after it are averaged.
+    """
+
+    def __init__(
+        self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool, burn_in: float | None
+    ) -> None:
         if shape.reward_range is None:
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
         level = level_of(ambiguity, shape)
@@ -232,6 +237,9 @@ class _PrintedState(TabularState):
         if level.is_robust and (not level.is_smooth or level.edge < math.inf or bool(np.any(level.numbers == 0))):
             self.tables["lowest"] = np.full(cells, -1, np.int32)
             self.tables |= {"lowest_reward": np.zeros(cells)} if inside else {}
+        self._burn_in = math.inf if burn_in is None else burn_in
+        if burn_in is not None:
+            self.tables |= {"average": self.tables["q"].copy(), "averaged": np.zeros(cells, np.uint32)}
         self.diverged = np.full(replications, -1, np.int64)
         self.extent = np.tile(np.array(shape.reward_range, dtype=np.float64), (replications, 1))
 
@@ -245,15 +253,16 @@ class _PrintedState(TabularState):
             can_end=shape.can_end,
             low=low,
             high=high,
+            burn_in=self._burn_in,
             **more,
         )
 
     def q(self) -> FloatArray:
-        """The iterate, (replications * pairs,)."""
-        return self.tables["q"]
+        """The average of the iterates, or the iterate where nothing is averaged, (replications * pairs,)."""
+        return self.tables.get("average", self.tables["q"])
 
     def iterate(self) -> FloatArray:
-        """The same: nothing is averaged."""
+        """The current Q."""
         return self.tables["q"]
 
     def eta(self, span: slice) -> FloatArray:
@@ -293,8 +302,9 @@ class PrintedTrajectoryState(_PrintedState, _TransitionState):
         by_visits: bool,
         inside: bool,
         literal: bool,
+        burn_in: float | None,
     ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside)
+        super().__init__(ambiguity, shape, replications, inside=inside, burn_in=burn_in)
         self.generative, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
         self._estimates = occupancies is None
         # Before anything is known, all pairs are alike.
@@ -356,14 +366,16 @@ class PrintedGenerativeState(_PrintedState):
         replications: int,
         steps: tuple[Numbers, Numbers],
         *,
-        inner_steps: int,
+        inner_steps: Callable[[int], npt.NDArray[np.int64]],
         fresh: bool,
         inside: bool,
+        burn_in: float | None,
     ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside)
+        super().__init__(ambiguity, shape, replications, inside=inside, burn_in=burn_in)
         (self.q_steps, self._eta_steps), self.by_visits = steps, False
         self._inner_steps, self._fresh = inner_steps, fresh
         self._v = np.zeros((replications, shape.n_states + 1))
+        self.tables["drawn"] = np.zeros(replications, np.int64)
 
     @cached_property
     def _betas(self) -> Any:
@@ -381,19 +393,20 @@ class PrintedGenerativeState(_PrintedState):
         return count
 
     def _sweep(self, source: Source, iteration: int) -> None:
-        shape, draws = self._shape, self._inner_steps + 1
+        shape, inner_steps = self._shape, self._inner_steps(iteration)
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        frozen = self._v, self._betas.at(iteration), self._fresh, iteration * draws
-        first = iteration * shape.n_pairs * draws
+        frozen = self._v, self._betas.at(iteration), self._fresh, iteration >= self._burn_in
+        first = int(self.tables["drawn"][0])  # of the streams' numbers
         if source.world is not None:
-            self._refiner.refine_all(source.world, *frozen, first, self._inner_steps)
+            self._refiner.refine_all(source.world, *frozen, first, inner_steps)
         else:
-            rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
-            for pair in range(shape.n_pairs):
-                source.sample_pair(first + pair * draws, pair, rewards, following)
+            for pair, draws in enumerate((inner_steps + 1).tolist()):
+                rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
+                source.sample_pair(first, pair, rewards, following)
                 self._refiner.refine(*frozen, pair, rewards, following)
-        self.tables["visits"] += np.uint32(draws)
+                first += draws
+        self.tables["drawn"] += shape.n_pairs + int(inner_steps.sum())
         has_diverged = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)
         self.diverged[has_diverged] = iteration + 1

@@ -93,9 +93,10 @@ class TabularState:
     @cached_property
     def _core_state(self) -> Any:
         """The tables by name, for the core."""
+        of_cells = {name: table for name, table in self.tables.items() if name != "drawn"}
         extent = self.extent.reshape(-1)
         return _core.LearnerState(
-            state_ptr=np.asarray(self._shape.state_ptr), extent=extent, diverged=self.diverged, **self.tables
+            state_ptr=np.asarray(self._shape.state_ptr), extent=extent, diverged=self.diverged, **of_cells
         )
 
     def __getstate__(self) -> dict[str, Any]:
