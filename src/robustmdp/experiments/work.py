@@ -146,6 +146,25 @@ def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -
     return Table.concat([_run_rows(item, *run, first, keep) for run in runs])
 
 
+def final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
+    """The errors of some replications after item["budget"] samples."""
+    solutions = learner.run_many(
+        mdp,
+        samples=item["budget"],
+        seeds=item["seeds"],
+        reference=solved(mdp, learner.ambiguity).q,
+        record_every=item["budget"],
+        threads=1,
+    )
+    solutions = [complete(solution) for solution in solutions]
+    return rows(
+        item,
+        seed=np.array(item["seeds"]),
+        samples=np.array([solution.samples for solution in solutions]),
+        error=np.array([solution.trace["error"][-1] for solution in solutions]),
+    )
+
+
 def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable[[int], bool]) -> Table:
     trace = solution.trace
     # A run that only ends far off has its errors to show.

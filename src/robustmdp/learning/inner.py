@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare, TotalVariation
 from robustmdp.learning.levels import check_learnable, price_of
-from robustmdp.learning.schedules import Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
+from robustmdp.learning.schedules import Numbers, Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def learn_worst_case(
     schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
     check_schedule("steps", schedule)
     numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.scale, penalty=divergence))
-    price, alphas = price_of(divergence), _core.Steps(*numbers)
+    price, alphas = price_of(divergence), _compiled(numbers)
     shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
     wide = 2.0 * float(weight)
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
@@ -90,6 +91,11 @@ def learn_worst_case(
         taken += len(piece)
     _checks.must(taken > 0, "outcomes must hold at least one number: got none")
     return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(ascent.eta + shift), taken)
+
+
+@lru_cache(maxsize=16)
+def _compiled(numbers: Numbers) -> Any:
+    return _core.Steps(*numbers)  # which tabulates its first sizes
 
 
 def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
