@@ -62,24 +62,12 @@ void bind_records(nb::module_& m) {
             nb::arg("growing") = false, nb::arg("by_visits") = false, nb::arg("constrained") = false,
             nb::arg("literal") = false, nb::arg("anchor") = 0.0, nb::arg("burn_in") = 0.0, nb::arg("low") = -INFINITE,
             nb::arg("high") = INFINITE);
-    nb::class_<LearnerArrays>(m, "LearnerState")
-        .def(
-            "__init__",
-            [](LearnerArrays* self, Offsets state_ptr, Array<double> q, Array<uint32_t> visits, Array<int32_t> greedy,
-               Array<double> extent, Array<int64_t> diverged, Optional<double> average, Optional<double> eta,
-               Optional<double> weight, Optional<double> lowest_reward, Optional<float> offset,
-               Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset, Optional<float> rarity,
-               Optional<int32_t> lowest, Optional<uint32_t> averaged) {
-                new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
-                                         eta,       weight, lowest_reward, offset, curvature, excess,   lowest_offset,
-                                         rarity,    lowest, averaged};
-                self->check_and_view();
-            },
-            nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
-            nb::arg("diverged"), nb::arg("average") = nb::none(), nb::arg("eta") = nb::none(),
-            nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("offset") = nb::none(),
-            nb::arg("curvature") = nb::none(), nb::arg("excess") = nb::none(), nb::arg("lowest_offset") = nb::none(),
-            nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none(), nb::arg("averaged") = nb::none());
+    nb::class_<LearnerArrays>(m, "LearnerState").def(nb::init<const nb::kwargs&>());
+}
+
+void require_same_size(const LearnerState& tables, const World& world) {
+    require(tables.n_pairs == world.n_pairs() && tables.replications == world.replications(),
+            "learner and world must be of one size");
 }
 
 // A world with the model that it was made of.
@@ -123,12 +111,6 @@ void bind_world(nb::module_& m) {
                  const nb::gil_scoped_release release;
                  self.world.follow_policy(first, start, now.data(), room,
                                  [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
-             })
-        .def("outcome",
-             [](const KnownWorld& self, int64_t replication, int64_t position, int64_t pair) {
-                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the model's");
-                 const Transition seen = self.world.draw(0, pair, self.world.number(replication, position));
-                 return std::make_pair(seen.reward, seen.successor);
              })
         .def("draws",
              [](const KnownWorld& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
@@ -190,52 +172,45 @@ void bind_learner(nb::module_& m) {
         .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); })
         .def("learn_online", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
                            Array<int64_t> now) {
-            require(learner.tables().n_pairs == known.world.n_pairs() &&
-                        learner.tables().replications == known.world.replications() &&
-                        static_cast<int64_t>(now.size()) == known.world.replications(),
-                    "learner and world must be of one size");
+            require_same_size(learner.tables(), known.world);
+            require(static_cast<int64_t>(now.size()) == known.world.replications(),
+                    "there must be one state per replication");
             const nb::gil_scoped_release release;
             learn_online(learner, known.world, known.behaviour, first, count, start, now.data());
         });
 }
 
-Round round_of(const Refiner& refiner, const Table<double>& v, double beta, bool fresh, bool is_burnt_in) {
+Round round_of(const Refiner& refiner, const Table<double>& v, int64_t number, bool fresh) {
     require(static_cast<int64_t>(v.shape(0)) == refiner.tables().replications &&
                 static_cast<int64_t>(v.shape(1)) == refiner.tables().n_states + 1,
             "v must have one entry per state and the end");
-    return {v.data(), beta, fresh, is_burnt_in};
+    return {v.data(), number, fresh};
 }
 
 void bind_refiner(nb::module_& m) {
     nb::class_<Refiner>(m, "Refiner")
         .def("refine",
-             [](Refiner& refiner, Table<double> v, double beta, bool fresh, bool is_burnt_in, int64_t pair,
-                Table<double> rewards, Table<int32_t> following) {
+             [](Refiner& refiner, Table<double> v, int64_t number, bool fresh, int64_t pair, Table<double> rewards,
+                Table<int32_t> following) {
                  const LearnerState& tables = refiner.tables();
                  const int64_t length = length_of(tables.replications, following, rewards);
                  require(pair >= 0 && pair < tables.n_pairs && length >= 1, "pair must be one of the world's");
                  for (size_t at = 0; at < following.size(); ++at)
                      require(following.data()[at] >= 0 && following.data()[at] <= tables.n_states,
                              "a transition must go to a state or the end");
-                 refiner.refine(round_of(refiner, v, beta, fresh, is_burnt_in), pair, length - 1, rewards.data(),
+                 refiner.refine(round_of(refiner, v, number, fresh), pair, length - 1, rewards.data(),
                                 following.data());
              })
-        .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, double beta, bool fresh,
-                              bool is_burnt_in, int64_t first, Array<const int64_t> inner_steps) {
-            require(refiner.tables().n_pairs == known.world.n_pairs() &&
-                        refiner.tables().replications == known.world.replications(),
-                    "learner and world must be of one size");
+        .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, int64_t number, bool fresh,
+                              int64_t first, Array<const int64_t> inner_steps) {
+            require_same_size(refiner.tables(), known.world);
             require(static_cast<int64_t>(inner_steps.size()) == known.world.n_pairs() &&
                         *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
                     "inner_steps must have one number per pair");
-            const Round round = round_of(refiner, v, beta, fresh, is_burnt_in);
+            const Round round = round_of(refiner, v, number, fresh);
             const nb::gil_scoped_release release;
             refine_all(refiner, known.world, round, first, inner_steps.data());
         });
-    nb::class_<StreamAscent>(m, "StreamAscent")
-        .def(nb::init<double, double, double, double, double>(), nb::arg("eta"), nb::arg("lowest"), nb::arg("low"),
-             nb::arg("high"), nb::arg("weight"))
-        .def_ro("eta", &StreamAscent::eta);
 }
 
 // The worst mean of samples in a Kullback-Leibler ball around their own distribution.

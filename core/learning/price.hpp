@@ -64,12 +64,10 @@ struct OwnPrice {
 // Total variation: J = min(x, min x + w), which follows from the lowest outcome alone.
 struct KinkedPrice {
     static constexpr bool ROBUST = true, SMOOTH = false;
-    double edge() const { return 0.0; }
 };
 
 struct NoPrice {
     static constexpr bool ROBUST = false, SMOOTH = false;
-    double edge() const { return 0.0; }
 };
 
 }  // namespace robustmdp

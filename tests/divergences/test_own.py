@@ -129,7 +129,7 @@ def test_functions_of_numbers_and_of_arrays_give_the_same() -> None:
     both = rm.Divergence("mine", lambda s: np.exp(s - 1), lambda s: np.exp(s - 1))
     array = rm.Divergence("mine", exponentials, exponentials)
     assert [one.core.takes_arrays for one in (number, both, array)] == [False, True, True]
-    assert array.functions[0](1.0) == 1.0
+    assert float(array.conjugate(1.0)) == 1.0
     for form, level in ((rm.Penalized, 0.3), (rm.Constrained, 0.2)):
         values = [
             rm.worst_case(form(one, level), [0.2, 0.5, 0.3], [1.0, 0.0, 4.0]).value for one in (number, both, array)
@@ -179,8 +179,8 @@ def test_low_level_callables(form: Any) -> None:
     mine, known = rm.solve(mdp, form(own, level)), rm.solve(mdp, form(rm.KL(), level))
     assert mine.converged
     assert np.abs(mine.value - known.value).max() <= mine.error_bound + known.error_bound
-    conjugate, derivative = own.functions
-    assert (conjugate(0.5), derivative(0.5)) == (math.expm1(0.5), math.exp(0.5))
+    found = float(own.conjugate(0.5)), float(own.conjugate_derivative(0.5))
+    assert found == (math.expm1(0.5), math.exp(0.5))
 
 
 def test_low_level_callables_that_cannot_be_used() -> None:
@@ -210,12 +210,6 @@ def test_compiled_functions_change_nothing(form: Any, name: str, monkeypatch: py
     # A distribution is known to the root of its value's error.
     for plain, compiled, error in zip(*answers, (1e-10, 1e-10, 1e-10, 1e-6), strict=True):
         np.testing.assert_allclose(compiled, plain, rtol=0, atol=error)
-
-
-def test_numba_compiles_what_low_level_callables_offer_to_learners() -> None:
-    numba = pytest.importorskip("numba")
-    own = rm.Divergence("KL in C", libm("expm1"), libm("exp"))
-    assert numba.njit(own.functions[0])(0.5) == math.expm1(0.5)
 
 
 def test_nothing_needs_numba(monkeypatch: pytest.MonkeyPatch) -> None:

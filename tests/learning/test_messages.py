@@ -61,12 +61,12 @@ def refused(kind: type[Exception], sentence: str, call: Callable[[], Any]) -> No
         (
             {"steps": 1, "reference": np.zeros((2, 10))},
             ValueError,
-            "reference must be a Q of shape (S, A) = (10, 2): got (2, 10)",
+            "reference must have shape (S, A) = (10, 2): got (2, 10)",
         ),
         (
             {"steps": 1, "reference": np.zeros(10)},
             ValueError,
-            "reference must be a Q of shape (S, A) = (10, 2): got (10,)",
+            "reference must have shape (S, A) = (10, 2): got (10,)",
         ),
     ],
     ids=str,
@@ -164,15 +164,15 @@ def test_epsilons(epsilon: Any, kind: type[Exception], sentence: str) -> None:
             rm.MarkovianQLearning(DOUBT, [1.0, 0.0]),
             rm.Simulator(lambda s, a, rng: (0.0, 1 - s, False), 2, 2, 0.9, (0.0, 1.0)),
             {"steps": 9},
-            "(state 0, action 1) and 1 more never came",
+            "state 0 and action 1 (and 1 more) never came",
         ),
         (
             FOLLOW,
             rm.Trajectory([0, 1, 0], [0, 1, 1], [0.0] * 3, [1, 0, 0], state_names="AB", action_names=("l", "r")),
             {},
-            "(B, action l) never came",
+            "B and l never came",
         ),
-        (rm.PlugIn(DOUBT, trajectory=True), LOG, {}, "(state 0, action 1) and 1 more never came"),
+        (rm.PlugIn(DOUBT, trajectory=True), LOG, {}, "state 0 and action 1 (and 1 more) never came"),
     ],
     ids=["behaviour", "log", "counts"],
 )
@@ -422,10 +422,10 @@ def not_a_number(state, action, rng):
 @pytest.mark.parametrize(
     ("sample", "sentence"),
     [
-        (wrong_reward, r"reward must lie in reward_range \[0, 1\]: got 7.0 from \(?state \d, action \d\)?"),
-        (wrong_successor, r"next_state must lie in 0..2: got -1 from \(?state \d, action \d\)?"),
-        (one_too_far, r"next_state must lie in 0..2: got 3 from \(?state \d, action \d\)?"),
-        (not_a_number, r"reward must lie in reward_range \[0, 1\]: got nan from \(?state \d, action \d\)?"),
+        (wrong_reward, r"reward must lie in reward_range \[0, 1\]: got 7.0 from state \d, action \d"),
+        (wrong_successor, r"next_state must lie in 0..2: got -1 from state \d, action \d"),
+        (one_too_far, r"next_state must lie in 0..2: got 3 from state \d, action \d"),
+        (not_a_number, r"reward must lie in reward_range \[0, 1\]: got nan from state \d, action \d"),
     ],
     ids=["reward", "successor", "one too far", "nan"],
 )

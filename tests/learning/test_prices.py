@@ -41,13 +41,13 @@ def test_a_step_of_ascent(divergence: Any, weight: float) -> None:
     scale, slope = divergence.scale, divergence.slope_at_one
     top = min(0.9 * divergence.edge, 0.9)  # beyond, the lowest outcome so far bounds eta
     for y in (-20.0, -3.0, -0.4, -1e-3, 0.0, 1e-3, 0.1 * top, 0.3 * top):
-        ascent, value = _core.StreamAscent(y * weight, math.inf, -math.inf, math.inf, weight), np.empty(1)
-        price_of(divergence).ascend(ascent, STEP, 0, np.zeros(1), value)
+        value = np.empty(1)
+        eta = price_of(divergence).ascend(STEP, y * weight, -math.inf, math.inf, weight, np.zeros(1), value)
         s = scale * y + slope
         conjugate = (float(divergence.conjugate(s)) - slope) / scale
         assert value[0] == pytest.approx(weight * (y - conjugate), rel=1e-11, abs=1e-13 * weight)
         moved = weight * (y + 1.0 - float(divergence.conjugate_derivative(s)))
-        assert ascent.eta == pytest.approx(moved, rel=1e-11, abs=1e-13 * weight)
+        assert eta == pytest.approx(moved, rel=1e-11, abs=1e-13 * weight)
 
 
 def test_own_functions_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

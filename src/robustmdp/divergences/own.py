@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -68,11 +67,6 @@ class Divergence(FDivergence):
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def functions(self) -> tuple[Callable[[float], float], Callable[[float], float]]:
-        """f* and f*' as functions of one number."""
-        return self._conjugate.scalar, self._derivative.scalar
 
     @cached_property
     def core(self) -> Conjugate:

@@ -77,15 +77,15 @@ class BehaviourPolicy:
         rows = [np.cumsum(self.probabilities[a:b]) for a, b in pairwise(self.state_ptr.tolist())]
         return np.concatenate([row / row[-1] for row in rows])
 
-    def build_sampler(self) -> Callable[[int, float], int]:
-        """For worlds in Python and fixed probabilities: (state, u) -> pair, from one uniform number."""
+    def build_sampler(self) -> Callable[[int, int, float], int]:
+        """For worlds in Python and fixed probabilities: (step, state, u) -> pair, from one uniform number."""
         from bisect import bisect_right
 
         first: list[int] = self.state_ptr.tolist()
         if self.probabilities is None:
-            return lambda state, u: first[state] + int(u * (first[state + 1] - first[state]))
+            return lambda step, state, u: first[state] + int(u * (first[state + 1] - first[state]))
         edges = self.cumulative().tolist()
-        return lambda state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
+        return lambda step, state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
 
 
 def check_behaviour(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_actions: int) -> BehaviourPolicy:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning import running
-from robustmdp.learning.levels import check_learnable, setting_of
+from robustmdp.learning.levels import check_learnable
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -24,7 +24,8 @@ from robustmdp.learning.schedules import (
     check_schedule,
 )
 from robustmdp.learning.sources import Shape, Source
-from robustmdp.learning.states import DefaultState, LearnerState, PrintedGenerativeState
+from robustmdp.learning.states import DefaultState, PrintedGenerativeState
+from robustmdp.learning.tables import LearnerState
 
 InnerSteps = int | Callable[[int], int] | tuple[tuple[int, ...], ...]
 
@@ -48,13 +49,6 @@ def _repeat(function: Callable[[int], int], n_pairs: int, iteration: int) -> npt
 def _constant(steps: npt.NDArray[np.int64], iteration: int) -> npt.NDArray[np.int64]:
     del iteration
     return steps
-
-
-def rewards_are_inside(learner: Any, source: Source) -> bool:
-    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
-    printed = getattr(learner, "printed", False) or bool(getattr(learner, "inner_steps", 0))
-    as_printed = printed and source.world is None
-    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
 
 
 @dataclass(frozen=True)
@@ -150,7 +144,7 @@ class GenerativeQLearning(Runnable):
             burn_in=burn_in,
         )
 
-    def _inner_steps(self, shape: Shape) -> Callable[[int], npt.NDArray[np.int64]]:
+    def inner_steps_of(self, shape: Shape) -> Callable[[int], npt.NDArray[np.int64]]:
         """The inner steps of each pair, (n_pairs,), as a function of the outer iteration."""
         if callable(self.inner_steps):
             return partial(_repeat, self.inner_steps, shape.n_pairs)
@@ -164,7 +158,7 @@ class GenerativeQLearning(Runnable):
 
     def samples_per_step(self, shape: Shape) -> int:
         """The first round: inner_steps + 1 samples of each pair."""
-        return shape.n_pairs + int(self._inner_steps(shape)(0).sum())
+        return shape.n_pairs + int(self.inner_steps_of(shape)(0).sum())
 
     def samples_after(self, shape: Shape, steps: int) -> int:
         """The samples of so many rounds."""
@@ -176,7 +170,7 @@ class GenerativeQLearning(Runnable):
         """The rounds that so many samples suffice for."""
         if not callable(self.inner_steps):
             return super().steps_within(shape, samples)
-        inner_steps, steps, taken = self._inner_steps(shape), 0, self.samples_per_step(shape)
+        inner_steps, steps, taken = self.inner_steps_of(shape), 0, self.samples_per_step(shape)
         while taken <= samples:
             steps += 1
             taken += shape.n_pairs + int(inner_steps(steps).sum())
@@ -184,31 +178,7 @@ class GenerativeQLearning(Runnable):
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
-        shape = source.shape
-        inside = rewards_are_inside(self, source)
-        schedules = self.q_steps, self.eta_steps
         if self.inner_steps:
-            setting = setting_of(self.ambiguity, shape)
-            numbers = self.q_steps.resolve(setting), self.eta_steps.resolve(setting)
-            fresh = not self.warm_start
-            return PrintedGenerativeState(
-                self.ambiguity,
-                shape,
-                replications,
-                numbers,
-                inner_steps=self._inner_steps(shape),
-                fresh=fresh,
-                inside=inside,
-                burn_in=self.burn_in * steps if self.averaging else None,
-            )
-        return DefaultState(
-            self.ambiguity,
-            shape,
-            replications,
-            schedules,
-            generative=True,
-            burn_in=self.burn_in * steps * shape.n_pairs,
-            by_visits=True,
-            inside=inside,
-            initial=self.initial,
-        )
+            return PrintedGenerativeState(self, source, replications, self.burn_in * steps)
+        burn_in = self.burn_in * steps * source.shape.n_pairs
+        return DefaultState(self, source, replications, burn_in=burn_in, by_visits=True)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -57,40 +56,30 @@ def learn_worst_case(
     >>> abs(learned.value - worst_case(doubt, [0.5, 0.5], [0.0, 2.0]).value) < 0.02
     True
     """
-    check_learnable(ambiguity)
-    divergence = ambiguity.divergence
-    if not ambiguity.has_weight or divergence == TotalVariation():
-        _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
-    weight = ambiguity.level
-    _checks.must(
-        isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
-    )
+    weight, divergence = _check_penalty(ambiguity), ambiguity.divergence
     low, high = (_checks.finite_number("value_range", bound) for bound in value_range)
     _checks.must(low <= high, f"value_range must be (low, high): got {value_range!r}")
     eta = _checks.finite_number("eta", eta)
     chi_square = divergence == ChiSquare()
     schedule = steps if steps is not None else Theorem41() if chi_square else WeightOverRoot()
     check_schedule("steps", schedule)
-    numbers = schedule.resolve(Setting(1.0, float(weight), (low, high), divergence.scale, penalty=divergence))
-    price, alphas = price_of(divergence), _compiled(numbers)
-    shift = float(weight) * divergence.slope_at_one  # between the paper's eta and that of the normal form
-    wide = 2.0 * float(weight)
+    numbers = schedule.resolve(Setting(1.0, weight, (low, high), divergence.scale, penalty=divergence))
+    shift = weight * divergence.slope_at_one  # between the paper's eta and that of the normal form
+    wide = 2.0 * weight
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
     first_eta = min(max(eta - shift, interval[0]), interval[1])
-    ascent = _core.StreamAscent(first_eta, math.inf, *interval, float(weight) * divergence.scale)
-    values, taken = [], 0
-    for piece in _pieces(outcomes):
-        wrong = np.flatnonzero(~((piece >= low) & (piece <= high)))
-        if len(wrong):
-            _checks.fail(
-                f"outcomes must lie in value_range [{low:g}, {high:g}]: got {piece[wrong[0]]:g} at {taken + wrong[0]}"
-            )
-        found = np.empty(len(piece))
-        price.ascend(ascent, alphas, taken, np.ascontiguousarray(piece), found)
-        values.append(found)
-        taken += len(piece)
-    _checks.must(taken > 0, "outcomes must hold at least one number: got none")
-    return LearnedWorstCase(float(np.concatenate(values)[taken // 2 :].mean()), float(ascent.eta + shift), taken)
+    if not isinstance(outcomes, np.ndarray | list | tuple):
+        outcomes = np.fromiter(iter(outcomes), np.float64)  # type: ignore[arg-type]
+    x = np.ascontiguousarray(outcomes, dtype=np.float64).ravel()
+    wrong = np.flatnonzero(~((x >= low) & (x <= high)))
+    if len(wrong):
+        _checks.fail(f"outcomes must lie in value_range [{low:g}, {high:g}]: got {x[wrong[0]]:g} at {wrong[0]}")
+    _checks.must(len(x) > 0, "outcomes must hold at least one number: got none")
+    values = np.empty(len(x))
+    last_eta = price_of(divergence).ascend(
+        _compiled(numbers), first_eta, *interval, weight * divergence.scale, x, values
+    )
+    return LearnedWorstCase(float(values[len(x) // 2 :].mean()), last_eta + shift, len(x))
 
 
 @lru_cache(maxsize=16)
@@ -98,16 +87,13 @@ def _compiled(numbers: Numbers) -> Any:
     return _core.Steps(*numbers)  # which tabulates its first sizes
 
 
-def _pieces(outcomes: Any, size: int = 65536) -> Iterable[FloatArray]:
-    if isinstance(outcomes, np.ndarray | list | tuple):
-        array = np.asarray(outcomes, dtype=np.float64).ravel()
-        return (array[at : at + size] for at in range(0, len(array), size))
-    return _gather(iter(outcomes), size)
-
-
-def _gather(numbers: Any, size: int) -> Iterable[FloatArray]:
-    while True:
-        piece = np.fromiter(islice(numbers, size), np.float64)
-        if not len(piece):
-            return
-        yield piece
+def _check_penalty(ambiguity: Ambiguity) -> float:
+    """The weight of a penalty whose dual can be climbed."""
+    check_learnable(ambiguity)
+    if not ambiguity.has_weight or ambiguity.divergence == TotalVariation():
+        _checks.fail(f"gradient ascent on eta is for a penalty with a smooth conjugate: got {ambiguity!r}")
+    weight = ambiguity.level
+    _checks.must(
+        isinstance(weight, float) and 0.0 < weight < math.inf, f"weight must be one number in (0, inf): got {weight!r}"
+    )
+    return float(weight)

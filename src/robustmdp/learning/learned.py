@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.runs import Run
 from robustmdp.learning.sources import ModelSource, Shape
-from robustmdp.learning.states import LearnerState
+from robustmdp.learning.tables import LearnerState
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
@@ -29,7 +30,7 @@ def solution_of(run: Run, index: int) -> Solution:
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = state.q()[span], state.tables["visits"][span]
     v, policy = _best(q, shape)
-    possible = shape.values_of(*state.extent[index])
+    possible = shape.possible_values(*state.extent[index])
     tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
     diverged_at, out_of_range = int(state.diverged[index]), _is_out_of_range(v[tried], possible)
     v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
@@ -68,10 +69,10 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     if shape.actions is None:
         table = q.reshape(shape.n_states, shape.n_actions)
         return table.max(axis=1), table.argmax(axis=1)
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     top = np.maximum.reduceat(q, starts)
     candidates = np.where(q == np.repeat(top, np.diff(shape.state_ptr)), np.arange(len(q)), len(q) - 1)
-    return top, np.asarray(shape.actions)[np.minimum.reduceat(candidates, starts)].astype(np.int64)
+    return top, shape.actions[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
 def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -107,24 +108,12 @@ class _Unknown:
     """Stands where a model would: nature's answer cannot be computed from Q alone."""
 
     def __init__(self, shape: Shape) -> None:
-        self.mdp = _Names(shape.state_names, shape.action_names)
+        self.mdp = shape  # for its names
 
     def worst_case(self, v: FloatArray) -> Any:
         """Refused."""
         del v
         _checks.fail("worst_case needs a model, and this was learned without one: estimate a model and solve it")
-
-
-@dataclass(frozen=True)
-class _Names:
-    state_names: tuple[str, ...] | None
-    action_names: tuple[str, ...] | None
-
-    def state_name(self, state: int) -> str:
-        return self.state_names[state] if self.state_names else f"state {state}"
-
-    def action_name(self, action: int) -> str:
-        return self.action_names[action] if self.action_names else f"action {action}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +135,4 @@ class _LearnedDual:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A solution that travels takes its own eta along, not the tables of all replications.
-        return _KnownDual, (self(),)
-
-
-@dataclass(frozen=True, eq=False)
-class _KnownDual:
-    eta: FloatArray
-
-    def __call__(self) -> FloatArray:
-        return self.eta
+        return partial, (np.asarray, self())

@@ -52,11 +52,7 @@ def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
     """The limits become what they are: no ambiguity, or the lowest successor."""
     table = np.asarray(ambiguity.kernel_level(shape.discount), dtype=np.float64)
     if table.ndim == 2:
-        wanted = shape.n_states, shape.n_actions
-        _checks.must(
-            table.shape == wanted, f"{ambiguity.level_name} must have shape (S, A) = {wanted}: got {table.shape}"
-        )
-        table = shape.pairs(table)
+        table = shape.pairs(table, ambiguity.level_name)
     numbers = np.atleast_1d(table)
     _checks.must(
         not np.isnan(numbers).any(), f"{ambiguity.level_name} must be a number at every available pair: got nan"

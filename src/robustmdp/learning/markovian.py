@@ -11,7 +11,6 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning import running
 from robustmdp.learning.behaviour import EpsilonGreedy
-from robustmdp.learning.generative import rewards_are_inside
 from robustmdp.learning.levels import check_learnable
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
@@ -23,7 +22,8 @@ from robustmdp.learning.schedules import (
     check_schedule,
 )
 from robustmdp.learning.sources import ModelSource, Shape, Source
-from robustmdp.learning.states import DefaultState, LearnerState, PrintedTrajectoryState
+from robustmdp.learning.states import DefaultState, PrintedTrajectoryState
+from robustmdp.learning.tables import LearnerState
 
 
 @dataclass(frozen=True)
@@ -128,25 +128,9 @@ class MarkovianQLearning(Runnable):
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
-        shape, by_visits = source.shape, self.count == "visits"
-        inside, schedules = rewards_are_inside(self, source), (self.q_steps, self.eta_steps)
         if self.printed:
-            found = self._occupancies(source)
-            return PrintedTrajectoryState(
-                self.ambiguity, shape, replications, schedules, found, by_visits=by_visits, inside=inside,
-                literal=self.literal, burn_in=self.burn_in * steps if self.averaging else None,
-            )  # fmt: skip
-        return DefaultState(
-            self.ambiguity,
-            shape,
-            replications,
-            schedules,
-            generative=False,
-            burn_in=self.burn_in * steps,
-            by_visits=by_visits,
-            inside=inside,
-            initial=self.initial,
-        )
+            return PrintedTrajectoryState(self, source, replications, self.burn_in * steps, self._occupancies(source))
+        return DefaultState(self, source, replications, burn_in=self.burn_in * steps, by_visits=self.count == "visits")
 
     @property
     def one_by_one(self) -> bool:

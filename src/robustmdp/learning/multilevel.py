@@ -17,8 +17,7 @@ from robustmdp.learning.levels import check_learnable, level_of, setting_of
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, check_schedule
 from robustmdp.learning.sources import Shape, Source
-from robustmdp.learning.states import LearnerState
-from robustmdp.learning.tables import Tables, TabularState
+from robustmdp.learning.tables import LearnerState, Tables
 
 FloatArray = npt.NDArray[np.float64]
 _LARGEST_LEVEL = 20  # 2^21 samples; rarer than once in 10^8 draws
@@ -63,7 +62,7 @@ class MultilevelQLearning(Runnable):
         return _MultilevelState(self.ambiguity, source.shape, replications, numbers, self.ratio)
 
 
-class _MultilevelState(TabularState):
+class _MultilevelState(LearnerState):
     """Q, and how many samples each replication drew."""
 
     by_visits = False
@@ -113,15 +112,3 @@ class _MultilevelState(TabularState):
             radius = self._radius[pair if len(self._radius) > 1 else 0]
             target = x[0] + _core.multilevel_difference(x, radius) / chance + (0.0 if self._inside else rewards[0])
             q[pair] += beta * (target - q[pair])
-
-    def q(self) -> FloatArray:
-        """The iterate."""
-        return self.tables["q"]
-
-    def iterate(self) -> FloatArray:
-        """The same: nothing is averaged."""
-        return self.tables["q"]
-
-    def eta(self, span: slice) -> FloatArray:
-        """None is learned."""
-        return np.full(span.stop - span.start, math.nan)

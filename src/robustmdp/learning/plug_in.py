@@ -15,13 +15,22 @@ from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.learning.states import LearnerState
-from robustmdp.learning.tables import LARGEST_FLOAT, MOST_SAMPLES, Expected, Tables, check_tables, limits_of_extent
-from robustmdp.models import MDP, columns
+from robustmdp.learning.states import absorb_steps
+from robustmdp.learning.tables import (
+    LARGEST_FLOAT,
+    MOST_SAMPLES,
+    Expected,
+    LearnerState,
+    Tables,
+    check_tables,
+    limits_of_extent,
+)
+from robustmdp.models import columns
+from robustmdp.models.counts import Tally
 from robustmdp.planning import solve
 
 FloatArray = npt.NDArray[np.float64]
-_AT_ONCE = 1 << 16
+_REWARDS = ("sums", "lowest", "highest")
 _ENDINGS = 1024  # rewards that tell endings apart; any further ones share the last place
 
 
@@ -65,10 +74,10 @@ class PlugIn(Runnable):
         return _CountState(self.ambiguity, source.shape, replications, self.generative)
 
 
-class _CountState:
-    """Counts and reward sums of each (pair, outcome) seen, sorted by both, per replication.
+class _CountState(LearnerState):
+    """The transitions that each replication has seen, counted.
 
-    An outcome is the successor; an ending, after which nothing comes, is known by its reward alone.
+    An ending, after which nothing comes, is known by its reward alone, whose number stands in the successor's place.
     """
 
     q_steps = Numbers(1.0, 1.0, 1.0, 1.0)
@@ -76,102 +85,49 @@ class _CountState:
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, generative: bool) -> None:
         self._ambiguity, self._shape, self._generative = ambiguity, shape, generative
-        self._seen: list[tuple[npt.NDArray[np.int64], FloatArray, FloatArray]] = [
-            (np.empty(0, np.int64), np.empty(0), np.empty(0)) for _ in range(replications)
-        ]
+        self._tallies = [Tally(shape.n_states, shape.n_actions) for _ in range(replications)]
         self.extent = np.tile(np.array(shape.reward_range or (math.inf, -math.inf)), (replications, 1))
         self.diverged = np.full(replications, -1, np.int64)
         self._solved: FloatArray | None = None
         self._endings: dict[float, int] = {}
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> Tables:  # type: ignore[override]
         """Visits alone; the counts are no table of pairs."""
-        n = self._shape.n_pairs
-        rows = [np.bincount(keys // self._width, counts, n) for keys, counts, _ in self._seen]
-        return {"visits": np.concatenate(rows).astype(np.uint32)}
-
-    @property
-    def _width(self) -> int:
-        return self._shape.n_states + self._most_endings
-
-    @property
-    def _most_endings(self) -> int:
-        return min(_ENDINGS, self._shape.n_states)
+        visits = [self._shape.pairs(tally.visits) for tally in self._tallies]
+        return {"visits": np.concatenate(visits).astype(np.uint32)}
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Count `count` steps more."""
-        unit = self._shape.n_pairs if self._generative else 1
-        position, end = first * unit, (first + count) * unit
-        while position < end:
-            size = min(max(1, _AT_ONCE // len(self._seen)), end - position)
-            room = Experience.empty(len(self._seen), size)
-            filled = (
-                source.sample_all_pairs(position, room) if self._generative else source.follow_policy(position, room)
-            )
-            self._count(room if filled == size else room.first(filled))
-            position += filled
-            if filled < size:
-                break
         self._solved = None
-        return (position - first * unit) // unit
+        return absorb_steps(source, len(self._tallies), first, count, self._generative, self._count)
 
-    def _count(self, room: Experience) -> None:
-        for index, (keys, counts, sums) in enumerate(self._seen):
-            rewards = room.rewards[:, index]
-            fresh = room.pairs[:, index].astype(np.int64) * self._width + self._outcomes(
-                room.following[:, index], rewards
-            )
-            union, place = np.unique(np.concatenate([keys, fresh]), return_inverse=True)
-            ones = np.concatenate([counts, np.ones(len(fresh))])
-            self._seen[index] = (
-                union,
-                np.bincount(place, ones, len(union)).astype(np.float64),
-                np.bincount(place, np.concatenate([sums, rewards]), len(union)).astype(np.float64),
-            )
-            if len(rewards):
-                low, high = self.extent[index]
-                self.extent[index] = min(low, rewards.min()), max(high, rewards.max())
+    def _count(self, position: int, seen: Experience) -> None:
+        del position
+        shape = self._shape
+        for index, tally in enumerate(self._tallies):
+            states, pairs, rewards, following = (column[:, index] for column in seen)
+            actions = pairs - shape.state_ptr[states] if shape.actions is None else shape.actions[pairs]
+            ended = following == shape.n_states
+            places = np.where(ended, self._number_endings(rewards, ended), following)
+            tally.merge(tally.key(states, actions, places, ended), np.ones(len(rewards)), rewards)
+            low, high = self.extent[index]
+            self.extent[index] = min(low, rewards.min()), max(high, rewards.max())
 
-    def _outcomes(self, following: npt.NDArray[Any], rewards: FloatArray) -> npt.NDArray[np.int64]:
-        outcomes = following.astype(np.int64)
-        ended = outcomes == self._shape.n_states
+    def _number_endings(self, rewards: FloatArray, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """The number of each ending's reward, 0 elsewhere."""
+        most = min(_ENDINGS, self._shape.n_states) - 1
+        numbers = np.zeros(len(rewards), np.int64)
         if ended.any():
             known, place = np.unique(rewards[ended], return_inverse=True)
-            numbers = [
-                min(self._endings.setdefault(float(r), len(self._endings)), self._most_endings - 1) for r in known
-            ]
-            outcomes[ended] += np.array(numbers)[place]
-        return outcomes
-
-    def model(self, index: int) -> MDP:
-        """The empirical model of one replication, around which nature moves."""
-        shape = self._shape
-        keys, counts, sums = self._seen[index]
-        pairs, outcomes = keys // self._width, keys % self._width
-        totals = np.bincount(pairs, counts, shape.n_pairs)
-        states = np.asarray(shape.states)
-        actions = np.arange(shape.n_pairs) % shape.n_actions if shape.actions is None else np.asarray(shape.actions)
-        ended = outcomes >= shape.n_states
-        following = np.where(ended, outcomes - shape.n_states, outcomes)  # where an ending ends only tells it apart
-        known = np.zeros(shape.n_states, bool)
-        known[states[pairs]] = True
-        unknown = np.flatnonzero(~known)
-        return MDP.from_rows(
-            np.concatenate([states[pairs], unknown]),
-            np.concatenate([actions[pairs], np.zeros(len(unknown), np.int64)]),
-            np.concatenate([following, unknown]),
-            np.concatenate([counts / totals[pairs], np.ones(len(unknown))]),
-            np.concatenate([sums / counts, np.full(len(unknown), self.extent[index, 0])]),
-            shape.discount,
-            terminated=np.concatenate([ended, np.zeros(len(unknown), bool)]),
-            n_states=shape.n_states,
-        )
+            found = [min(self._endings.setdefault(float(r), len(self._endings)), most) for r in known]
+            numbers[ended] = np.array(found)[place]
+        return numbers
 
     def save(self) -> Tables:
-        """Keys, counts and sums of each replication, and the rewards that tell endings apart."""
-        parts = ("keys", "counts", "sums")
-        found = {f"{part}.{i}": each[j] for i, each in enumerate(self._seen) for j, part in enumerate(parts)}
+        """The counts of each replication, and the rewards that tell endings apart."""
+        parts = "keys", "counts", *_REWARDS
+        found = {f"{part}.{i}": getattr(tally, part) for i, tally in enumerate(self._tallies) for part in parts}
         return {**found, "endings": np.array(list(self._endings)), "extent": self.extent}
 
     def load(self, saved: Tables) -> None:
@@ -181,17 +137,18 @@ class _CountState:
             "endings": Expected(np.float64, (_size_of(saved, "endings"),), *any_number),
             "extent": Expected(np.float64, self.extent.shape, *limits_of_extent(self.extent, self._shape)),
         }
-        for i in range(len(self._seen)):
+        for i, tally in enumerate(self._tallies):
             size = _size_of(saved, f"keys.{i}")
             expected |= {
-                f"keys.{i}": Expected(np.int64, (size,), 0, self._shape.n_pairs * self._width - 1),
+                f"keys.{i}": Expected(np.int64, (size,), 0, tally.n_states * tally.n_actions * tally.width - 1),
                 f"counts.{i}": Expected(np.float64, (size,), 1, MOST_SAMPLES),
-                f"sums.{i}": Expected(np.float64, (size,), *any_number),
+                **{f"{part}.{i}": Expected(np.float64, (size,), *any_number) for part in _REWARDS},
             }
         check_tables(saved, expected)
-        self._seen = [(saved[f"keys.{i}"], saved[f"counts.{i}"], saved[f"sums.{i}"]) for i in range(len(self._seen))]
-        for i, (keys, _, _) in enumerate(self._seen):
-            columns.refuse_where(np.diff(keys, prepend=-1) <= 0, "rise", f"keys.{i}", keys)
+        for i, tally in enumerate(self._tallies):
+            for part in ("keys", "counts", *_REWARDS):
+                setattr(tally, part, saved[f"{part}.{i}"])
+            columns.refuse_where(np.diff(tally.keys, prepend=-1) <= 0, "rise", f"keys.{i}", tally.keys)
         self._endings = {float(reward): number for number, reward in enumerate(saved["endings"])}
         _checks.must(len(self._endings) == len(saved["endings"]), "endings must all differ: one came twice")
         self.extent[:] = saved["extent"]
@@ -199,26 +156,20 @@ class _CountState:
     def q(self) -> FloatArray:
         """Q of the estimated models; -inf where a pair was never seen."""
         if self._solved is None:
-            answers = [self._answer(index) for index in range(len(self._seen))]
-            self._solved = np.concatenate(answers)
+            self._solved = np.concatenate([self._solve(index) for index in range(len(self._tallies))])
         return self._solved
 
-    def _answer(self, index: int) -> FloatArray:
-        shape = self._shape
-        solved = solve(self.model(index), self._ambiguity, tol=1e-10, threads=1).q
-        table = np.full((shape.n_states, shape.n_actions), -math.inf)
+    def _solve(self, index: int) -> FloatArray:
+        tally, least = self._tallies[index], float(self.extent[index, 0])
+        model = tally.to_counts().model(self._shape.discount, "none", least_reward=least)
+        solved = solve(model, self._ambiguity, tol=1e-10, threads=1).q
+        table = np.full((tally.n_states, tally.n_actions), -math.inf)
         table[:, : solved.shape[1]] = solved
-        answer = shape.pairs(table).copy()
-        answer[self.tables["visits"].reshape(len(self._seen), -1)[index] == 0] = -math.inf
-        return answer
+        return self._shape.pairs(np.where(tally.visits > 0, table, -math.inf))
 
     def iterate(self) -> FloatArray:
         """The same: nothing is averaged."""
         return self.q()
-
-    def eta(self, span: slice) -> FloatArray:
-        """None is learned."""
-        return np.full(span.stop - span.start, math.nan)
 
 
 def _size_of(saved: Tables, name: str) -> int:

@@ -15,7 +15,7 @@ from robustmdp import _checks
 from robustmdp.learning import checkpoints
 from robustmdp.learning.learned import solution_of
 from robustmdp.learning.runs import UNLIMITED, DeferredInterrupt, Learner, Progress, Run, Snapshot
-from robustmdp.learning.sources import LogSource, Shape, Source, TrajectorySource, source_of
+from robustmdp.learning.sources import LogSource, Shape, Source, source_of
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,11 +33,11 @@ def begin(
 ) -> Run:
     """A run that has not taken a step."""
     source = source_of(world, learner.behaviour, seeds, **where)
-    if learner.generative and isinstance(source, TrajectorySource):
-        source.refuse()
+    if learner.generative and not source.is_generative:
+        source.refuse_generative()
     shape = source.shape
     wanted, horizon = _steps(learner, source, steps, samples)
-    target = None if reference is None else _reference(reference, shape)
+    target = None if reference is None else shape.pairs(reference, "reference")
     if record_every is None:
         # Comparing costs about as much as learning from a few samples of each pair: do it rarely enough not to matter.
         pause = (1 if target is not None else 20) * shape.n_pairs // learner.samples_per_step(shape)
@@ -60,16 +60,9 @@ def _steps(learner: Learner, source: Source, steps: int | None, samples: int | N
     return wanted, wanted
 
 
-def _reference(reference: npt.ArrayLike, shape: Shape) -> FloatArray:
-    table = np.asarray(reference, dtype=np.float64)
-    wanted = shape.n_states, shape.n_actions
-    _checks.must(table.shape == wanted, f"reference must be a Q of shape (S, A) = {wanted}: got {table.shape}")
-    return shape.pairs(table)
-
-
 def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
     """Say, once, which action was never tried in a state that was acted in."""
-    starts = np.asarray(shape.state_ptr[:-1])
+    starts = shape.state_ptr[:-1]
     for solution in solutions:
         if solution.visits is None or solution.visits.all():
             continue
@@ -77,7 +70,7 @@ def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel
         acted = np.repeat(np.maximum.reduceat(visits, starts), np.diff(shape.state_ptr)) > 0
         missing = np.flatnonzero((visits == 0) & acted)
         if len(missing):
-            others = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            others = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
             warnings.warn(
                 f"the behaviour policy must visit every pair: {shape.pair_name(int(missing[0]))}{others} "
                 "never came, so Q there is only a placeholder",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.sources import ModelSource, Shape, Source
-from robustmdp.learning.states import LearnerState
+from robustmdp.learning.tables import LearnerState
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,72 +15,53 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.levels import level_of, setting_of
-from robustmdp.learning.schedules import Numbers, Schedule
+from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
-from robustmdp.learning.tables import Tables, TabularState
+from robustmdp.learning.tables import LearnerState, Tables
 
 FloatArray = npt.NDArray[np.float64]
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 
-class LearnerState(Protocol):
-    """Tables of some replications, which move as transitions come."""
-
-    extent: FloatArray
-    diverged: npt.NDArray[np.int64]
-    q_steps: Numbers
-    by_visits: bool
-
-    @property
-    def tables(self) -> Tables:
-        """Named arrays, (replications * pairs,) or (replications * states,)."""
-
-    def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` steps after the first `first`; returns how many the source could give."""
-
-    def save(self) -> Tables:
-        """All that a checkpoint must hold."""
-
-    def load(self, saved: Tables) -> None:
-        """Go on from there."""
-
-    def q(self) -> FloatArray:
-        """The learned Q, (replications * pairs,)."""
-
-    def iterate(self) -> FloatArray:
-        """The current Q, (replications * pairs,), the same where nothing is averaged."""
-
-    def eta(self, span: slice) -> FloatArray:
-        """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
+def absorb_steps(
+    source: Source,
+    replications: int,
+    first: int,
+    count: int,
+    generative: bool,
+    absorb: Callable[[int, Experience], None],
+) -> int:
+    """Draw `count` steps, transitions or rounds over all pairs, and absorb them in blocks; returns how many came."""
+    unit = source.shape.n_pairs if generative else 1
+    position, end = first * unit, (first + count) * unit
+    block = max(1, _TRANSITIONS_AT_ONCE // replications)
+    draw = source.sample_all_pairs if generative else source.follow_policy
+    while position < end:
+        room = Experience.empty(replications, min(block, end - position))
+        taken = draw(position, room)
+        if taken:
+            absorb(position, room if taken == room.length else room.first(taken))
+        position += taken
+        if taken < room.length:
+            break
+    return (position - first * unit) // unit
 
 
-class _TransitionState(TabularState):
+class _TransitionState(LearnerState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
     generative: bool
     update: Any  # compiled
-
-    def q(self) -> FloatArray:
-        """The learned Q, (replications * pairs,)."""
-        raise NotImplementedError
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` steps: transitions, or rounds over all pairs."""
         if source.learns_online and not self.generative:
             source.learn_online(self, first, count)
             return count
-        unit = source.shape.n_pairs if self.generative else 1
-        position, end = first * unit, (first + count) * unit
-        block = max(1, _TRANSITIONS_AT_ONCE // len(self.diverged))
-        while position < end:
-            room = Experience.empty(len(self.diverged), min(block, end - position))
-            taken = source.sample_all_pairs(position, room) if self.generative else source.follow_policy(position, room)
-            if taken:
-                self.update.absorb(position, *(room if taken == room.length else room.first(taken)))
-            position += taken
-            if taken < room.length:
-                break
-        return (position - first * unit) // unit
+        return absorb_steps(source, len(self.diverged), first, count, self.generative, self._absorb)
+
+    def _absorb(self, position: int, seen: Experience) -> None:
+        self.update.absorb(position, *seen)
 
     def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
         """(replication, step, state, u) -> pair, for a policy that follows Q."""
@@ -114,6 +95,13 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
     return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 
 
+def rewards_are_inside(learner: Any, source: Source) -> bool:
+    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
+    printed = getattr(learner, "printed", False) or bool(getattr(learner, "inner_steps", 0))
+    as_printed = printed and source.world is None
+    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
+
+
 def _initial(shape: Shape, initial: float | None) -> float:
     """The value of what has not been visited: 0, or the nearest value that is possible; -inf where nothing is known."""
     if initial is not None:
@@ -130,26 +118,15 @@ class DefaultState(_TransitionState):
     A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
     """
 
-    def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Schedule, Schedule],
-        *,
-        generative: bool,
-        burn_in: float,
-        by_visits: bool,
-        inside: bool,
-        initial: float | None,
-    ) -> None:
+    def __init__(self, learner: Any, source: Source, replications: int, *, burn_in: float, by_visits: bool) -> None:
+        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         level, setting = level_of(ambiguity, shape), setting_of(ambiguity, shape)
         tunes = level.is_robust and level.is_smooth
         guards = tunes and bool(np.all(level.numbers > 0))  # the lowest outcome is a bound only, not the value itself
         cells = replications * shape.n_pairs
         tables: Tables = {
-            "q": np.full(cells, _initial(shape, initial)),
-            "average": np.full(cells, _initial(shape, initial)),
+            "q": np.full(cells, _initial(shape, learner.initial)),
+            "average": np.full(cells, _initial(shape, learner.initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
         }
@@ -171,10 +148,10 @@ class DefaultState(_TransitionState):
         self.extent = np.tile(np.array(extent, dtype=np.float64), (replications, 1))
         self.diverged = np.full(replications, -1, np.int64)
         self._ambiguity, self._shape = ambiguity, shape
-        self._steps = [schedule.resolve(setting) for schedule in steps]
+        self._steps = [schedule.resolve(setting) for schedule in (learner.q_steps, learner.eta_steps)]
         self._inside, self._burn_in = inside, burn_in
         self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
-        self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, generative
+        self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, learner.generative
 
     @cached_property
     def update(self) -> Any:
@@ -197,10 +174,6 @@ class DefaultState(_TransitionState):
         """The averaged Q, (replications * pairs,)."""
         return self.tables["average"]
 
-    def iterate(self) -> FloatArray:
-        """The current Q."""
-        return self.tables["q"]
-
     def eta(self, span: slice) -> FloatArray:
         """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
         average = self.tables["average"][span]
@@ -209,15 +182,14 @@ class DefaultState(_TransitionState):
         return average - (0.0 if self._inside else self._anchor) + self.tables["offset"][span]
 
 
-class _PrintedState(TabularState):
+class _PrintedState(LearnerState):
     """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly.
 
-    With a `burn_in`, a number of steps, the iterates after it are averaged.
+    With `learner.averaging` the iterates after `burn_in` steps are averaged.
     """
 
-    def __init__(
-        self, ambiguity: Ambiguity, shape: Shape, replications: int, *, inside: bool, burn_in: float | None
-    ) -> None:
+    def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
+        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         if shape.reward_range is None:
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
         level = level_of(ambiguity, shape)
@@ -237,8 +209,8 @@ class _PrintedState(TabularState):
         if level.is_robust and (not level.is_smooth or level.edge < math.inf or bool(np.any(level.numbers == 0))):
             self.tables["lowest"] = np.full(cells, -1, np.int32)
             self.tables |= {"lowest_reward": np.zeros(cells)} if inside else {}
-        self._burn_in = math.inf if burn_in is None else burn_in
-        if burn_in is not None:
+        self._burn_in = burn_in
+        if learner.averaging:
             self.tables |= {"average": self.tables["q"].copy(), "averaged": np.zeros(cells, np.uint32)}
         self.diverged = np.full(replications, -1, np.int64)
         self.extent = np.tile(np.array(shape.reward_range, dtype=np.float64), (replications, 1))
@@ -260,14 +232,6 @@ class _PrintedState(TabularState):
     def q(self) -> FloatArray:
         """The average of the iterates, or the iterate where nothing is averaged, (replications * pairs,)."""
         return self.tables.get("average", self.tables["q"])
-
-    def iterate(self) -> FloatArray:
-        """The current Q."""
-        return self.tables["q"]
-
-    def eta(self, span: slice) -> FloatArray:
-        """discount * eta in normal form of some cells."""
-        return self.tables["eta"][span]
 
 
 def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[float, float]:
@@ -292,23 +256,14 @@ class PrintedTrajectoryState(_PrintedState, _TransitionState):
     """
 
     def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Schedule, Schedule],
-        occupancies: tuple[float, float] | None,
-        *,
-        by_visits: bool,
-        inside: bool,
-        literal: bool,
-        burn_in: float | None,
+        self, learner: Any, source: Source, replications: int, burn_in: float, occupancies: tuple[float, float] | None
     ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside, burn_in=burn_in)
-        self.generative, self.by_visits, self._literal, self._schedules = False, by_visits, literal, steps
+        super().__init__(learner, source, replications, burn_in)
+        self.generative, self.by_visits, self._literal = False, learner.count == "visits", learner.literal
+        self._schedules = learner.q_steps, learner.eta_steps
         self._estimates = occupancies is None
         # Before anything is known, all pairs are alike.
-        self._occupancies = np.array(occupancies or (1.0 / shape.n_pairs, 1.0 / shape.n_pairs))
+        self._occupancies = np.array(occupancies or [1.0 / source.shape.n_pairs] * 2)
         self._resolve()
 
     def _resolve(self) -> None:
@@ -359,32 +314,21 @@ class PrintedTrajectoryState(_PrintedState, _TransitionState):
 class PrintedGenerativeState(_PrintedState):
     """Algorithm 1 as printed (core/learning/refine.hpp): V is frozen for an outer iteration over all pairs."""
 
-    def __init__(
-        self,
-        ambiguity: Ambiguity,
-        shape: Shape,
-        replications: int,
-        steps: tuple[Numbers, Numbers],
-        *,
-        inner_steps: Callable[[int], npt.NDArray[np.int64]],
-        fresh: bool,
-        inside: bool,
-        burn_in: float | None,
-    ) -> None:
-        super().__init__(ambiguity, shape, replications, inside=inside, burn_in=burn_in)
-        (self.q_steps, self._eta_steps), self.by_visits = steps, False
-        self._inner_steps, self._fresh = inner_steps, fresh
-        self._v = np.zeros((replications, shape.n_states + 1))
-        self.tables["drawn"] = np.zeros(replications, np.int64)
+    by_visits = False
 
-    @cached_property
-    def _betas(self) -> Any:
-        return _core.Steps(*self.q_steps)
+    def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
+        super().__init__(learner, source, replications, burn_in)
+        setting = setting_of(learner.ambiguity, source.shape)
+        self.q_steps, self._eta_steps = learner.q_steps.resolve(setting), learner.eta_steps.resolve(setting)
+        self._inner_steps, self._fresh = learner.inner_steps_of(source.shape), not learner.warm_start
+        self._v = np.zeros((replications, source.shape.n_states + 1))
+        self.tables["drawn"] = np.zeros(replications, np.int64)
 
     @cached_property
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
-        return level.price.refiner(self._core_state, self._settings(level.numbers), _core.Steps(*self._eta_steps))
+        steps = (_core.Steps(*numbers) for numbers in (self.q_steps, self._eta_steps))
+        return level.price.refiner(self._core_state, self._settings(level.numbers), *steps)
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` outer iterations."""
@@ -397,7 +341,7 @@ class PrintedGenerativeState(_PrintedState):
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
-        frozen = self._v, self._betas.at(iteration), self._fresh, iteration >= self._burn_in
+        frozen = self._v, iteration, self._fresh
         first = int(self.tables["drawn"][0])  # of the streams' numbers
         if source.world is not None:
             self._refiner.refine_all(source.world, *frozen, first, inner_steps)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.learning.sources import Shape
+from robustmdp.learning.schedules import Numbers
+from robustmdp.learning.sources import Shape, Source
 from robustmdp.models import columns
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,13 +50,40 @@ def check_tables(saved: Tables, expected: Mapping[str, Expected]) -> None:
                 columns.refuse(first, f"lie in {low}..{high}", name, table)
 
 
-class TabularState:
-    """Tables that the core moves; what it makes of them is made anew where they travel."""
+class LearnerState:
+    """Tables of some replications, which move as transitions come.
+
+    The core moves them in place; what it makes of them is made anew where they travel.
+
+    Attributes
+    ----------
+    tables : named arrays, (replications * n_pairs,) or (replications * n_states,)
+    extent : (replications, 2), the least and the largest reward so far
+    diverged : (replications,), the step at which Q was no longer finite, or -1
+    """
 
     tables: Tables
     extent: FloatArray
     diverged: npt.NDArray[np.int64]
+    q_steps: Numbers
+    by_visits: bool
     _shape: Shape
+
+    def advance(self, source: Source, first: int, count: int) -> int:
+        """Take `count` steps after the first `first`; returns how many the source could give."""
+        raise NotImplementedError
+
+    def q(self) -> FloatArray:
+        """The learned Q, (replications * n_pairs,)."""
+        return self.tables["q"]
+
+    def iterate(self) -> FloatArray:
+        """The current Q, (replications * n_pairs,), the same where nothing is averaged."""
+        return self.tables["q"]
+
+    def eta(self, span: slice) -> FloatArray:
+        """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
+        return self.tables["eta"][span] if "eta" in self.tables else np.full(span.stop - span.start, math.nan)
 
     def save(self) -> Tables:
         """Copies are not needed: what is saved is written at once."""
@@ -93,11 +121,9 @@ class TabularState:
     @cached_property
     def _core_state(self) -> Any:
         """The tables by name, for the core."""
-        of_cells = {name: table for name, table in self.tables.items() if name != "drawn"}
+        known = {name: table for name, table in self.tables.items() if name != "drawn"}
         extent = self.extent.reshape(-1)
-        return _core.LearnerState(
-            state_ptr=np.asarray(self._shape.state_ptr), extent=extent, diverged=self.diverged, **of_cells
-        )
+        return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **known)
 
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("_core_state", "update", "_refiner", "_betas")

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.models.building import _merged, _rewards_by_pair
 from robustmdp.models.columns import LARGEST as LARGEST
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
 
@@ -48,9 +47,9 @@ class Rows(NamedTuple):
     rewards: FloatArray
     states: IntArray
     actions: IntArray
-    largest_state: int
-    largest_state_row: int
-    rewards_on_successors: bool
+    largest_state: int = -1
+    largest_state_row: int = -1
+    rewards_on_successors: bool = True
 
 
 class Origin(Protocol):
@@ -119,7 +118,7 @@ def _merge_successors(arrays: dict[str, npt.NDArray[Any]]) -> None:
     rows = np.unique(row[indptr[row] != again])  # an entry that starts a row does not repeat the one before
     sizes = indptr[rows + 1] - indptr[rows]
     entries = _ranges(indptr[rows], sizes)
-    merged_row, *merged = _merged(np.repeat(rows, sizes), *(arrays[name][entries] for name in names))
+    merged_row, *merged = merge_successors(np.repeat(rows, sizes), *(arrays[name][entries] for name in names))
     counts = np.bincount(np.searchsorted(rows, merged_row), minlength=len(rows))
     places = _ranges(indptr[rows], counts)
     kept = np.ones(len(indices), bool)
@@ -131,6 +130,28 @@ def _merge_successors(arrays: dict[str, npt.NDArray[Any]]) -> None:
     fewer = np.zeros(len(indptr), np.int64)
     fewer[rows + 1] = sizes - counts
     indptr -= np.cumsum(fewer)
+
+
+def merge_successors(
+    row: IntArray, key: IntArray, probability: FloatArray, reward: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Sorted by row and successor, with equal entries merged: probabilities add, rewards take their mean."""
+    rising = row[1:] > row[:-1]
+    level = (row[1:] == row[:-1]) & (key[1:] >= key[:-1])
+    if not np.all(rising | level):
+        order = np.lexsort((key, row))
+        row, key, probability, reward = row[order], key[order], probability[order], reward[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (key[1:] != key[:-1])
+    if new.all():
+        return row, key, probability, reward
+    starts = np.flatnonzero(new)
+    low, high = np.minimum.reduceat(reward, starts), np.maximum.reduceat(reward, starts)
+    with np.errstate(over="ignore", invalid="ignore"):  # of rows that are refused later
+        total = np.add.reduceat(probability, starts)
+        means = np.add.reduceat(probability * reward, starts) / total
+    means = np.where(np.isfinite(means), means, np.clip(means, low, high))  # near the largest number
+    return row[starts], key[starts], total, np.where(low == high, low, means)
 
 
 def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
@@ -165,3 +186,11 @@ def to_mdp(
 
 def _rewards(rows: Rows) -> FloatArray:
     return _rewards_by_pair(rows.rewards, rows.indptr) if rows.rewards_on_successors else rows.rewards[rows.indptr[:-1]]
+
+
+def _rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:
+    """One reward per pair where it does not depend on the successor, otherwise one per transition."""
+    first = reward[indptr[:-1]]
+    low = np.minimum.reduceat(reward, indptr[:-1])
+    high = np.maximum.reduceat(reward, indptr[:-1])
+    return np.array(first if np.array_equal(low, high) else reward, dtype=np.float64)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.models import columns, consistency, row_sums
+from robustmdp.models.assembly import Rows, merge_successors, to_mdp
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
 
 Names = tuple[Sequence[str] | None, Sequence[str] | None]
@@ -171,7 +172,7 @@ def _assemble(
     # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
     key = following if ends is None else following + ends * (n_states + 1)
     row = state * n_actions + action
-    row, key, probability, reward = _merged(row, key, probability, reward)
+    row, key, probability, reward = merge_successors(row, key, probability, reward)
     indices = np.where(key > n_states, n_states, key).astype(np.int32)
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     indptr = np.append(starts, len(row)).astype(np.int64)
@@ -184,18 +185,8 @@ def _assemble(
         lambda pair, total: f"{where}[{pair_states[pair]}, {pairs[pair] % n_actions}] must sum to 1: got {total:.9g}",
         in_place=True,
     )
-    return MDP._of_checked(
-        indptr=indptr,
-        indices=indices,
-        probabilities=probabilities,
-        rewards=_rewards_by_pair(reward, indptr),
-        state_ptr=np.searchsorted(pair_states, np.arange(n_states + 1)).astype(np.int64),
-        actions=(pairs % n_actions).astype(np.int32),
-        n_actions=n_actions,
-        discount=discount,
-        state_names=_checks.names("state", names[0], n_states),
-        action_names=_checks.names("action", names[1], n_actions),
-    )
+    rows = Rows(indptr, indices, probabilities, reward, pair_states, (pairs % n_actions).astype(np.int32))
+    return to_mdp(rows, n_states, discount, n_actions=n_actions, names=names)
 
 
 def _check_entries(
@@ -214,28 +205,6 @@ def _check_entries(
             _checks.fail(f"the {label} of each transition must {must}: got {value:g} at {place}")
 
 
-def _merged(
-    row: IntArray, key: IntArray, probability: FloatArray, reward: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Sorted by row and successor, with equal entries merged: probabilities add, rewards take their mean."""
-    rising = row[1:] > row[:-1]
-    level = (row[1:] == row[:-1]) & (key[1:] >= key[:-1])
-    if not np.all(rising | level):
-        order = np.lexsort((key, row))
-        row, key, probability, reward = row[order], key[order], probability[order], reward[order]
-    new = np.ones(len(row), dtype=bool)
-    new[1:] = (row[1:] != row[:-1]) | (key[1:] != key[:-1])
-    if new.all():
-        return row, key, probability, reward
-    starts = np.flatnonzero(new)
-    low, high = np.minimum.reduceat(reward, starts), np.maximum.reduceat(reward, starts)
-    with np.errstate(over="ignore", invalid="ignore"):  # of rows that are refused later
-        total = np.add.reduceat(probability, starts)
-        means = np.add.reduceat(probability * reward, starts) / total
-    means = np.where(np.isfinite(means), means, np.clip(means, low, high))  # near the largest number
-    return row[starts], key[starts], total, np.where(low == high, low, means)
-
-
 def _check_actions(pair_states: IntArray, n_states: int, state_names: Sequence[str] | None) -> None:
     """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
     present = pair_states[np.flatnonzero(np.diff(pair_states, prepend=-1))]
@@ -244,11 +213,3 @@ def _check_actions(pair_states: IntArray, n_states: int, state_names: Sequence[s
         missing = int(gaps[0]) if gaps.size else len(present)
         name = f" ({state_names[missing]})" if state_names is not None and len(state_names) == n_states else ""
         _checks.fail(f"every state must have at least one action: state {missing}{name} has none")
-
-
-def _rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:
-    """One reward per pair where it does not depend on the successor, otherwise one per transition."""
-    first = reward[indptr[:-1]]
-    low = np.minimum.reduceat(reward, indptr[:-1])
-    high = np.maximum.reduceat(reward, indptr[:-1])
-    return np.array(first if np.array_equal(low, high) else reward, dtype=np.float64)

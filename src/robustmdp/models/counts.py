@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -60,10 +61,10 @@ class Counts:
             f"states and actions must be numbered from 0 on: the log has states up to {log.n_states - 1} and actions "
             f"up to {log.n_actions - 1}, too many for a table of {_ROOM:,} pairs",
         )
-        tally = _Tally(log.n_states, log.n_actions)
+        tally = Tally(log.n_states, log.n_actions)
         for piece in log.chunks():
             tally.add(piece)
-        return replace(tally.counts(), state_names=log.state_names, action_names=log.action_names)
+        return replace(tally.to_counts(), state_names=log.state_names, action_names=log.action_names)
 
     @property
     def total(self) -> FloatArray:
@@ -96,7 +97,7 @@ class Counts:
         lengths = np.diff(known.indptr)
         rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
         ends = known.indices == known.n_states
-        tally = _Tally(known.n_states, known.n_actions)
+        tally = Tally(known.n_states, known.n_actions)
         tally.merge(*self._entries(tally))
         places = np.where(ends, 0, known.indices)
         key = tally.key(np.repeat(known.states, lengths), np.repeat(known.actions, lengths), places, False)
@@ -104,7 +105,7 @@ class Counts:
         tally.merge(key[fresh], np.zeros(int(fresh.sum())), rewards[fresh])
         tally.list_endings(key[ends] // tally.width, rewards[ends])
         return replace(
-            tally.counts(),
+            tally.to_counts(),
             state_names=known.state_names or _matching(self.state_names, known.n_states),
             action_names=known.action_names or _matching(self.action_names, known.n_actions),
         )
@@ -122,13 +123,13 @@ class Counts:
         with np.errstate(invalid="ignore"):
             return (self.count + added) / np.repeat(weights, lengths)
 
-    def model(self, discount: float, smoothing: str = "half") -> MDP:
+    def model(self, discount: float, smoothing: str = "half", *, least_reward: float | None = None) -> MDP:
         """The model with these probabilities and the mean rewards.
 
         Pairs of which nothing is known are unavailable. A state without any is taken to stay where it is and to earn
-        the least reward that was seen.
+        `least_reward`, by default the least that was seen.
         """
-        return self._model(self.probabilities(smoothing), discount)
+        return self._model(self.probabilities(smoothing), discount, least_reward)
 
     def draw(self, discount: float, rng: np.random.Generator) -> MDP:
         """A model that the counts leave possible: each row from Jeffreys' posterior, Dirichlet(n_i + 1/2)."""
@@ -136,7 +137,7 @@ class Counts:
         totals = np.add.reduceat(mass, self.indptr[:-1])
         return self._model(mass / np.repeat(totals, np.diff(self.indptr)), discount)
 
-    def _model(self, probability: FloatArray, discount: float) -> MDP:
+    def _model(self, probability: FloatArray, discount: float, least_reward: float | None = None) -> MDP:
         lengths = np.diff(self.indptr)
         known = ~np.isnan(probability)
         state, action = np.repeat(self.state, lengths)[known], np.repeat(self.action, lengths)[known]
@@ -147,7 +148,7 @@ class Counts:
             np.concatenate([action, none]),
             np.concatenate([self.next_state[known], idle]),
             np.concatenate([probability[known], none + 1.0]),
-            np.concatenate([self.reward[known], none + self.reward.min()]),
+            np.concatenate([self.reward[known], none + (self.reward.min() if least_reward is None else least_reward)]),
             discount,
             terminated=np.concatenate([self.ended[known], none.astype(bool)]),
             n_states=self.n_states,
@@ -155,7 +156,7 @@ class Counts:
             action_names=self.action_names[: int(action.max()) + 1] if self.action_names else None,
         )
 
-    def _entries(self, tally: _Tally) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _entries(self, tally: Tally) -> tuple[IntArray, FloatArray, FloatArray]:
         lengths = np.diff(self.indptr)
         state, action = np.repeat(self.state, lengths), np.repeat(self.action, lengths)
         return tally.key(state, action, self.next_state, self.ended), self.count, self.reward
@@ -213,8 +214,8 @@ def _matching(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | No
     return names if names is not None and len(names) == count else None
 
 
-class _Tally:
-    """Sorted keys (pair, successor, end flag) with counts and mean rewards."""
+class Tally:
+    """Sorted keys (pair, successor, end flag) with counts, and sums and limits of rewards; in any pieces to one bit."""
 
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states, self.n_actions = n_states, n_actions
@@ -224,8 +225,20 @@ class _Tally:
             f"transitions must be few enough to number them: got {n_states} states and {n_actions} actions",
         )
         self.keys: IntArray = np.empty(0, np.int64)
-        self._counts: FloatArray = np.empty(0)
-        self._rewards: FloatArray = np.empty(0)
+        self.counts, self.sums, self.lowest, self.highest = (np.empty(0) for _ in range(4))
+
+    @property
+    def rewards(self) -> FloatArray:
+        """The mean reward of each key; of a transition that never came, as it was listed."""
+        # Equal rewards stay equal to the bit, or a reward by pair would seem to depend on the successor.
+        differing = (self.lowest != self.highest) & (self.counts > 0)
+        return np.divide(self.sums, self.counts, out=self.lowest.copy(), where=differing)
+
+    @property
+    def visits(self) -> FloatArray:
+        """How often each pair was seen, (S, A)."""
+        shape = self.n_states, self.n_actions
+        return np.bincount(self.keys // self.width, self.counts, math.prod(shape)).reshape(shape).astype(np.float64)
 
     def key(self, state: Any, action: Any, next_state: Any, ended: Any) -> IntArray:
         """One number per transition."""
@@ -240,10 +253,11 @@ class _Tally:
         reward; those left over are listed where no other ending of the pair is, first at its own state.
         """
         new: list[tuple[int, float]] = []
+        means = self.rewards
         for pair, offered in _grouped(pairs, rewards):
             first, state = pair * self.width + self.n_states, pair // self.n_actions
             seen = slice(*np.searchsorted(self.keys, (first, first + self.n_states)).tolist())
-            for reward in self._rewards[seen].tolist()[: len(offered)]:
+            for reward in means[seen].tolist()[: len(offered)]:
                 offered.remove(min(offered, key=lambda other: abs(other - reward)))
             taken = set((self.keys[seen] - first).tolist())
             around = ((state + j) % self.n_states for j in range(self.n_states))
@@ -258,21 +272,18 @@ class _Tally:
         self.merge(key, np.ones(len(key)), piece.reward)
 
     def merge(self, key: IntArray, counts: FloatArray, rewards: FloatArray) -> None:
-        """Counts add up, rewards take their mean; the mean of none is kept as it came."""
+        """Add transitions that came `counts` times with these mean rewards."""
         keys, place = np.unique(np.concatenate([self.keys, key]), return_inverse=True)
-        every = np.concatenate([self._counts, counts])
-        means = np.concatenate([self._rewards, rewards])
-        total = np.bincount(place, every, len(keys)).astype(np.float64)
-        order = np.argsort(place, kind="stable")
-        starts = np.searchsorted(place[order], np.arange(len(keys)))
-        low, high = (bound.reduceat(means[order], starts) for bound in (np.minimum, np.maximum))
-        # Equal rewards stay equal to the bit, or a reward by pair would seem to depend on the successor.
-        differing = (low != high) & (total > 0)
-        sums = np.bincount(place, every * means, len(keys))
-        self._rewards = np.divide(sums, total, out=low.copy(), where=differing)
-        self.keys, self._counts = keys, total
+        known, added = place[: len(self.keys)], place[len(self.keys) :]
+        lowest, highest = np.full(len(keys), math.inf), np.full(len(keys), -math.inf)
+        lowest[known], highest[known] = self.lowest, self.highest
+        np.minimum.at(lowest, added, rewards)
+        np.maximum.at(highest, added, rewards)
+        self.counts = np.bincount(place, np.concatenate([self.counts, counts]), len(keys)).astype(np.float64)
+        self.sums = np.bincount(place, np.concatenate([self.sums, counts * rewards]), len(keys)).astype(np.float64)
+        self.keys, self.lowest, self.highest = keys, lowest, highest
 
-    def counts(self) -> Counts:
+    def to_counts(self) -> Counts:
         """The rows so far."""
         row, outcome = np.divmod(self.keys, self.width)
         pairs, starts = np.unique(row, return_index=True)
@@ -283,8 +294,8 @@ class _Tally:
             indptr=np.append(starts, len(row)),
             next_state=np.where(ended, outcome - self.n_states, outcome),
             ended=ended,
-            count=self._counts,
-            reward=self._rewards,
+            count=self.counts,
+            reward=self.rewards,
             n_states=self.n_states,
             n_actions=self.n_actions,
         )

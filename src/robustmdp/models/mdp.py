@@ -12,16 +12,16 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _display
 from robustmdp.models import columns, consistency, row_sums
+from robustmdp.models.space import FloatArray as FloatArray
+from robustmdp.models.space import IntArray as IntArray
+from robustmdp.models.space import StateActionSpace
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MDP:
+class MDP(StateActionSpace):
     """A finite Markov decision process <S, A, P, R, discount>, immutable; make one with a `from_...` method.
 
     Pairs are sorted by state, then action; state s owns the pairs `state_ptr[s]:state_ptr[s+1]`. Ending is an outcome
@@ -180,16 +180,6 @@ class MDP:
         return gymnasium.from_gymnasium(env_or_id, discount, parameters)
 
     @property
-    def n_states(self) -> int:
-        """How many states, the hidden end not counted."""
-        return len(self.state_ptr) - 1
-
-    @property
-    def n_pairs(self) -> int:
-        """How many (state, action) pairs are available."""
-        return len(self.actions)
-
-    @property
     def nnz(self) -> int:
         """How many transitions have positive probability."""
         return len(self.indices)
@@ -203,11 +193,6 @@ class MDP:
     def rewards_on_successors(self) -> bool:
         """Do rewards depend on the successor? Then they belong to nature's choice."""
         return len(self.rewards) == self.nnz != self.n_pairs
-
-    @property
-    def states(self) -> IntArray:
-        """The state of each pair, (n_pairs,)."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
 
     @cached_property
     def longest_row(self) -> int:
@@ -223,25 +208,6 @@ class MDP:
     def nbytes(self) -> int:
         """Bytes in the model's arrays."""
         return sum(getattr(self, name).nbytes for name in consistency.TYPES)
-
-    @property
-    def value_range(self) -> tuple[float, float]:
-        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
-        low, high = (bound / (1.0 - self.discount) for bound in self.reward_range)
-        return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
-
-    def table(self, pair_values: npt.NDArray[Any], fill: float = -np.inf) -> FloatArray:
-        """Values of pairs, (n_pairs,), as an (S, A) array with `fill` where an action is unavailable."""
-        out = np.full((self.n_states, self.n_actions), fill)
-        out[self.states, self.actions] = pair_values
-        return out
-
-    def pairs(self, table: npt.ArrayLike, name: str = "table") -> FloatArray:
-        """The entries of an (S, A) array at the available pairs, (n_pairs,)."""
-        array = columns.real_numbers(name, table)
-        shape = (self.n_states, self.n_actions)
-        _checks.must(array.shape == shape, f"{name} must have shape (S, A) = {shape}: got {array.shape}")
-        return array[self.states, self.actions]
 
     def mean_rewards(self) -> FloatArray:
         """E r(s, a, s'), one per pair, (n_pairs,)."""
@@ -270,12 +236,12 @@ class MDP:
         if wrong.any():
             entry = int(wrong.argmax())
             pair = int(np.searchsorted(self.indptr, entry, side="right")) - 1
-            place = f"probabilities[{entry}], {self._pair_name(pair)}"
+            place = f"probabilities[{entry}], {self.pair_name(pair)}"
             _checks.fail(f"probabilities must be at least 0: got {given[entry]:g} at {place}")
         indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
         lost = np.flatnonzero(indptr[1:] == indptr[:-1])
         if lost.size:
-            _checks.fail(f"the probabilities of {self._pair_name(lost[0])} must sum to 1: got 0")
+            _checks.fail(f"the probabilities of {self.pair_name(lost[0])} must sum to 1: got 0")
         return self._replace(
             indptr=indptr,
             indices=self.indices[kept],
@@ -287,13 +253,9 @@ class MDP:
         return row_sums.normalise(
             indptr,
             probabilities,
-            lambda pair, total: f"the probabilities of {self._pair_name(pair)} must sum to 1: got {total:.9g}",
+            lambda pair, total: f"the probabilities of {self.pair_name(pair)} must sum to 1: got {total:.9g}",
             in_place=True,
         )
-
-    def _pair_name(self, pair: int) -> str:
-        state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
-        return f"{self.state_name(state)} and {self.action_name(int(self.actions[pair]))}"
 
     def restricted(self, pairs: npt.ArrayLike) -> MDP:
         """The same world with some of its pairs only, by their rising numbers; every state must keep one."""
@@ -355,15 +317,6 @@ class MDP:
             bool(available), f"action must be available: {self.action_name(action)} is not in {self.state_name(state)}"
         )
         return first + offset
-
-    def state_name(self, state: int) -> str:
-        """The state's name, or `state 3`."""
-        return self.state_names[state] if self.state_names else f"state {state}"
-
-    def action_name(self, action: int) -> str:
-        """The action's name, or `action 1`."""
-        known = self.action_names and 0 <= action < len(self.action_names)
-        return self.action_names[action] if self.action_names and known else f"action {action}"
 
     def _fields(self) -> _display.Fields:
         low, high = self.reward_range

@@ -14,7 +14,6 @@ from robustmdp.learning.sources.base import Experience as Experience
 from robustmdp.learning.sources.base import OnlineLearner as OnlineLearner
 from robustmdp.learning.sources.base import Shape as Shape
 from robustmdp.learning.sources.base import Source as Source
-from robustmdp.learning.sources.base import TrajectorySource as TrajectorySource
 from robustmdp.learning.sources.base import check_reward_range, check_size
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
@@ -41,7 +40,7 @@ def source_of(
         raise TypeError(f"start must be a whole number: got {start!r}")
     if isinstance(world, MDP):
         world = world if discount is None else world.with_discount(discount)
-        choice = check_behaviour(behaviour, np.asarray(world.state_ptr), np.asarray(world.actions), world.n_actions)
+        choice = check_behaviour(behaviour, world.state_ptr, world.actions, world.n_actions)
         return ModelSource(world, choice, seeds, start or 0, reward_range)
     seed = _single(seeds, world)
     if isinstance(world, Simulator):

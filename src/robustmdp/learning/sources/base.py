@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp.models.space import FloatArray as FloatArray
+from robustmdp.models.space import IntArray as IntArray
+from robustmdp.models.space import StateActionSpace
 
-IntArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
+Transition = tuple[int, int, float, int]  # state, pair, reward, successor
 
 
 class Experience(NamedTuple):
@@ -45,13 +46,12 @@ class Experience(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(StateActionSpace):
     """What a learner must know of a world before it starts; rewards may be unknown, then they are learned as well."""
 
-    n_states: int
     n_actions: int
     state_ptr: IntArray
-    actions: IntArray | None  # of each pair; None: all actions everywhere, in order
+    actions: IntArray | None
     discount: float
     reward_range: tuple[float, float] | None
     can_end: bool
@@ -61,47 +61,6 @@ class Shape:
 
     def __post_init__(self) -> None:
         check_size(self.n_pairs)
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs."""
-        return int(self.state_ptr[-1])
-
-    @property
-    def value_range(self) -> tuple[float, float]:
-        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
-        return self.values_of(*(self.reward_range or (0.0, 0.0)))
-
-    def values_of(self, least: float, most: float) -> tuple[float, float]:
-        """The values that rewards in [least, most] make possible; (0, 0) while none has come."""
-        if least > most:
-            return 0.0, 0.0
-        low, high = least / (1.0 - self.discount), most / (1.0 - self.discount)
-        return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
-
-    @property
-    def states(self) -> IntArray:
-        """The state of each pair."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
-
-    def pairs(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The entries of an (S, A) array at the available pairs; a view where every action is available."""
-        return table.reshape(-1) if self.actions is None else table[self.states, self.actions]
-
-    def table(self, pair_values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
-        """Values of pairs as an (S, A) array; a view where every action is available."""
-        if self.actions is None:
-            return pair_values.reshape(self.n_states, self.n_actions)
-        out = np.full((self.n_states, self.n_actions), fill, dtype=pair_values.dtype)
-        out[self.states, self.actions] = pair_values
-        return out
-
-    def pair_name(self, pair: int) -> str:
-        """The pair in words."""
-        state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
-        action = pair - int(self.state_ptr[state]) if self.actions is None else int(self.actions[pair])
-        named = self.state_names[state] if self.state_names else f"state {state}"
-        return f"({named}, {'action ' + (self.action_names[action] if self.action_names else str(action))})"
 
 
 class OnlineLearner(Protocol):
@@ -119,62 +78,75 @@ def check_size(n_pairs: int) -> None:
 
 
 def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
-    """Every action is available everywhere."""
+    """Every action is available everywhere; any transition may end and pay its own reward, since only a model tells."""
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
-    return Shape(n_states=n_states, n_actions=n_actions, state_ptr=state_ptr, actions=None, **rest)
+    return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
 
 
-class Source(Protocol):
-    """Fills arrays with transitions; `first` is the number of the first one in its replication's life."""
+class Source:
+    """Fills arrays with transitions; `first` is the number of the first one in its replication's life.
 
-    @property
-    def shape(self) -> Shape:
-        """Sizes, names, rewards."""
+    Attributes
+    ----------
+    shape : sizes, names, rewards
+    name : what users call it
+    length : how many transitions there are, None for no end
+    is_generative : can it be asked about any pair? Otherwise it answers only for the state it is in
+    learns_online : does it act and learn in turn? It must where the policy follows Q
+    world : the compiled world, where the model is known; otherwise None
+    """
 
-    @property
-    def name(self) -> str:
-        """What users call it."""
-
-    @property
-    def length(self) -> int | None:
-        """How many transitions there are, None for no end."""
-
-    @property
-    def learns_online(self) -> bool:
-        """Does it act and learn in turn? It must where the policy follows Q."""
-
-    @property
-    def world(self) -> Any:
-        """The compiled world, where the model is known; otherwise None."""
+    shape: Shape
+    name: str
+    length: int | None = None
+    is_generative = False
+    learns_online = False
+    world: Any = None
 
     @property
     def fingerprint(self) -> str:
         """A hash that tells another world."""
+        raise NotImplementedError
 
     def follow_policy(self, first: int, room: Experience) -> int:
         """Fill `room` with the next transitions of one trajectory per replication; returns how many there were."""
+        raise NotImplementedError
 
     def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
-        """`count` transitions, each taught before the next is drawn."""
+        """`count` transitions, each absorbed before the next is drawn."""
+        raise NotImplementedError
+
+    def refuse_generative(self) -> NoReturn:
+        """Say why it cannot be asked about any pair."""
+        _checks.fail(
+            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
+            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
+        )
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
+        self.refuse_generative()
 
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
+        self.refuse_generative()
 
     def number(self, replication: int, position: int) -> float:
         """A uniform number of a replication's stream."""
+        self.refuse_generative()
 
     def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
+        self.refuse_generative()
 
     def save(self) -> dict[str, Any]:
         """Where it is, for JSON."""
+        raise NotImplementedError
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
+        raise NotImplementedError
 
 
 def hash_parts(*parts: Any) -> str:
@@ -241,33 +213,3 @@ def check_rewards(rewards: FloatArray, shape: Shape) -> None:
         if shape.reward_range is None:
             _checks.fail(f"reward must be finite: got {got}")
         _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}")
-
-
-class TrajectorySource:
-    """A source that answers only for the state it is in."""
-
-    name: str
-    world = None
-
-    def refuse(self) -> NoReturn:
-        """Say why it cannot be asked."""
-        _checks.fail(
-            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
-            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
-        )
-
-    def sample_all_pairs(self, first: int, room: Experience) -> int:
-        """Refused."""
-        self.refuse()
-
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
-        """Refused."""
-        self.refuse()
-
-    def number(self, replication: int, position: int) -> float:
-        """Refused."""
-        self.refuse()
-
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
-        """Refused."""
-        self.refuse()

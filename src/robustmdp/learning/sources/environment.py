@@ -16,7 +16,7 @@ from robustmdp.learning.sources.base import (
     Experience,
     OnlineLearner,
     SavedGenerator,
-    TrajectorySource,
+    Source,
     check_rewards,
     check_saved,
     decode_generator,
@@ -30,14 +30,12 @@ _RESEED_AFTER = 1024  # transitions that a resumed run may have to repeat, but f
 _LONGEST = 10_000
 
 
-class EnvironmentSource(TrajectorySource):
+class EnvironmentSource(Source):
     """A Gymnasium environment, stepped through its API and restarted when an episode ends.
 
     It is seeded anew at the first reset after every 1024 transitions, so that a resumed run finds its place by
     repeating the actions since then. An episode without end is cut after 10,000 transitions, as by a time limit.
     """
-
-    length: int | None = None
 
     def __init__(
         self,
@@ -55,8 +53,6 @@ class EnvironmentSource(TrajectorySource):
             int(env.action_space.n),
             discount=discount,
             reward_range=reward_range,
-            can_end=True,
-            rewards_on_successors=True,
         )
         policy = make_policy((self.shape.n_states, self.shape.n_actions))
         self._env, self._seed, self._policy, self.learns_online = env, seed, policy, policy.follows_q
@@ -83,7 +79,7 @@ class EnvironmentSource(TrajectorySource):
         step_env, index, draw, note = self._env.step, self._index, self._policy.build_sampler(), self._journal.append
         for step, u in enumerate(np.asarray(self._rng.random(length)).tolist()):
             state = self._state
-            pair = draw(state, u)
+            pair = draw(step, state, u)
             action = pair - state * n_actions
             observation, reward, terminated, truncated, _ = step_env(action + offset)
             note(action)

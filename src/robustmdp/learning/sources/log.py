@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks
 from robustmdp.learning.sources.base import (
     Experience,
-    OnlineLearner,
-    TrajectorySource,
+    Source,
     check_rewards,
     check_saved,
     full_shape,
@@ -21,10 +19,8 @@ from robustmdp.models import Trajectory
 from robustmdp.models.trajectory import Transitions
 
 
-class LogSource(TrajectorySource):
+class LogSource(Source):
     """A Trajectory, read once in order."""
-
-    learns_online = False
 
     def __init__(self, log: Trajectory, discount: float, reward_range: tuple[float, float] | None) -> None:
         self.shape = full_shape(
@@ -32,8 +28,6 @@ class LogSource(TrajectorySource):
             log.n_actions,
             discount=discount,
             reward_range=reward_range,
-            can_end=True,
-            rewards_on_successors=True,
             state_names=log.state_names,
             action_names=log.action_names,
         )
@@ -68,11 +62,6 @@ class LogSource(TrajectorySource):
             room.following[span, 0] = np.where(ended, self.shape.n_states, piece.next_state[:taken])
             filled += taken
         return filled
-
-    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
-        """Refused: what was done is done."""
-        del learner, first, count
-        _checks.fail("a log has its own behaviour policy: learn from it without one")
 
     def save(self) -> dict[str, Any]:
         """Nothing: the number of transitions read says it all."""

@@ -16,17 +16,17 @@ from robustmdp.learning.sources.base import (
     IntArray,
     OnlineLearner,
     Shape,
+    Source,
     check_saved,
     hash_parts,
 )
 from robustmdp.models import MDP, columns
 
 
-class ModelSource:
+class ModelSource(Source):
     """An MDP, sampled in compiled code; one stream of numbers per seed."""
 
-    length: int | None = None
-    learns_online = True
+    is_generative = learns_online = True
 
     def __init__(
         self,
@@ -44,10 +44,9 @@ class ModelSource:
                 f"reward_range must hold the MDP's rewards, {rewards[0]:g} to {rewards[1]:g}: got {reward_range!r}",
             )
         self.shape = Shape(
-            n_states=mdp.n_states,
             n_actions=mdp.n_actions,
-            state_ptr=np.asarray(mdp.state_ptr),
-            actions=np.asarray(mdp.actions),
+            state_ptr=mdp.state_ptr,
+            actions=mdp.actions,
             discount=mdp.discount,
             reward_range=reward_range or rewards,
             can_end=mdp.can_end,
@@ -99,7 +98,8 @@ class ModelSource:
         for step in range(first, first + count):
             for replication, state in enumerate(self._states.tolist()):
                 pair = choose(replication, step, state, self.number(replication, 2 * step))
-                reward, successor = self.world.outcome(replication, 2 * step + 1, pair)
+                rewards, following = self.draws(replication, 2 * step + 1, pair, 1)
+                reward, successor = rewards[0], following[0]
                 for column, value in zip(room, (state, pair, reward, successor), strict=True):
                     column[0, replication] = value
                 self._states[replication] = successor if successor < self.mdp.n_states else self.start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -15,6 +17,8 @@ from robustmdp.learning.sources.base import (
     IntArray,
     OnlineLearner,
     SavedGenerator,
+    Source,
+    Transition,
     check_saved,
     decode_generator,
     encode_generator,
@@ -24,12 +28,10 @@ from robustmdp.learning.sources.base import (
 from robustmdp.models import Simulator, columns
 
 
-class SimulatorSource:
+class SimulatorSource(Source):
     """A Simulator: Python code is called for each transition, a Numba function from compiled code."""
 
-    length: int | None = None
-
-    world = None
+    is_generative = True
 
     def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seed: int) -> None:
         low, high = (float(bound) for bound in simulator.reward_range)
@@ -38,8 +40,6 @@ class SimulatorSource:
             simulator.n_actions,
             discount=simulator.discount,
             reward_range=(low, high),
-            can_end=True,  # only its code knows
-            rewards_on_successors=True,
             state_names=simulator.state_names,
             action_names=simulator.action_names,
         )
@@ -69,16 +69,20 @@ class SimulatorSource:
             self._state = loops.follow_policy(edges, self.shape.n_states, *rngs, start, self._state, *room)
             self._check(room)
             return room.length
-        draw = self._policy.build_sampler()
-        shape, world = self.shape, self._simulator
-        for step, u in enumerate(np.asarray(self._choice_rng.random(room.length)).tolist()):
-            state = self._state
-            pair = draw(state, u)
-            reward, following, terminated = world.outcome(state, pair - state * shape.n_actions, self._world_rng)
-            room.states[step, 0], room.pairs[step, 0], room.rewards[step, 0] = state, pair, reward
-            room.following[step, 0] = shape.n_states if terminated else following
-            self._state = world.start if terminated else following
+        transitions = self._act(self._policy.build_sampler(), 0, room.length)
+        for column, values in zip(room, zip(*transitions, strict=True), strict=True):
+            column[:, 0] = values
         return room.length
+
+    def _act(self, choose: Callable[[int, int, float], int], first: int, count: int) -> Iterator[Transition]:
+        """Transitions of one trajectory, whose actions `choose(step, state, u)` picks."""
+        world, n_actions = self._simulator, self.shape.n_actions
+        for step, u in enumerate(self._choice_rng.random(count).tolist(), start=first):
+            state = self._state
+            pair = choose(step, state, u)
+            reward, following, terminated = world.outcome(state, pair - state * n_actions, self._world_rng)
+            self._state = world.start if terminated else following
+            yield state, pair, reward, self.shape.n_states if terminated else following
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
         """All pairs in turn, one draw each."""
@@ -114,17 +118,13 @@ class SimulatorSource:
 
     def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
         """Act and learn in turn."""
-        loops, world, n_actions = self._loops, self._simulator, self.shape.n_actions
+        loops = self._loops
         if loops is not None and self._policy.epsilon is not None:
             self._learn_online_compiled(loops, learner.update, first, count)
             return
-        choose, absorb = learner.build_chooser(self._policy), learner.update.absorb_one
-        for step, u in enumerate(np.asarray(self._choice_rng.random(count)).tolist(), start=first):
-            state = self._state
-            pair = choose(0, step, state, u)
-            reward, following, terminated = world.outcome(state, pair - state * n_actions, self._world_rng)
-            absorb(step, state, pair, reward, self.shape.n_states if terminated else following)
-            self._state = world.start if terminated else following
+        choose = partial(learner.build_chooser(self._policy), 0)
+        for step, transition in enumerate(self._act(choose, first, count), start=first):
+            learner.update.absorb_one(step, *transition)
 
     def _learn_online_compiled(self, loops: Any, learner: Any, first: int, count: int) -> None:
         world, shape = self._simulator, self.shape
@@ -145,17 +145,16 @@ class SimulatorSource:
     def _check(self, room: Experience) -> None:
         """What compiled code cannot say itself."""
         low, high = self._simulator.reward_range
-        following, rewards = room.following, room.rewards
-        if following.min() < 0:
-            at = int(np.argmax(following[:, 0] < 0))
-            where = self.shape.pair_name(int(room.pairs[at, 0]))
-            _checks.fail(f"next_state must lie in 0..{self.shape.n_states - 1}: got {rewards[at, 0]:.0f} from {where}")
-        if not (rewards.min() >= low and rewards.max() <= high):
-            at = int(np.argmax(~((rewards[:, 0] >= low) & (rewards[:, 0] <= high))))
-            _checks.fail(
-                f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at, 0]} "
-                f"from {self.shape.pair_name(int(room.pairs[at, 0]))}"
-            )
+        following, rewards = room.following[:, 0], room.rewards[:, 0]
+        wrong = (following < 0) | ~((rewards >= low) & (rewards <= high))
+        if not wrong.any():
+            return
+        at = int(np.argmax(following < 0 if (following < 0).any() else wrong))
+        state, action = divmod(int(room.pairs[at, 0]), self.shape.n_actions)
+        where = f"from state {state}, action {action}"
+        if following[at] < 0:
+            _checks.fail(f"next_state must lie in 0..{self.shape.n_states - 1}: got {rewards[at]:.0f} {where}")
+        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at]} {where}")
 
     def save(self) -> dict[str, Any]:
         """The state and both generators."""
