@@ -181,7 +181,7 @@ METHODS = ("algorithm-2", "algorithm-2-averaged", "markovian", "algorithm-1", "a
 
 def rates(exponent: float, method: str, scale: float = 1.0) -> Table:
     """One method falls like scale N^exponent, the others like 1/sqrt(N)."""
-    shared = {"stay": 0.8, "restart": 0.5}
+    shared = {"stay": 0.8, "restart": 0.5, "discount": 0.9}
     return rows(
         [
             {
