@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from robustmdp.models import Simulator as Simulator
     from robustmdp.models import Trajectory as Trajectory
     from robustmdp.models import estimate as estimate
+    from robustmdp.models import to_gymnasium as to_gymnasium
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import PolicyIteration as PolicyIteration
@@ -98,7 +99,7 @@ _ROOMS = {
         "run_many",
         "schedules",
     ),
-    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate"),
+    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
     "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),

@@ -54,7 +54,7 @@ def solution_of(run: Run, index: int) -> Solution:
         trace=_trace(run, index, diverged_at),
         base=v,
         adversary=adversary,
-        samples=run.samples(index) if diverged_at < 0 else diverged_at * run.learner.samples_per_step(shape),
+        samples=run.samples(index) if diverged_at < 0 else run.learner.samples_after(shape, diverged_at),
         visits=shape.table(visits, 0),
         dual=_LearnedDual(run.learner.ambiguity, shape, state, span),
         confidence=run.learner.confidence if isinstance(run.learner, Certified) else None,

@@ -13,6 +13,7 @@ from robustmdp.learning.replications import check_seed, replicate
 from robustmdp.learning.running import begin, finish, resume
 from robustmdp.learning.runs import Progress, Snapshot
 from robustmdp.learning.settings import register
+from robustmdp.learning.sources import Shape
 from robustmdp.result import Solution
 
 
@@ -22,6 +23,18 @@ class Runnable:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         register(cls)
+
+    def samples_per_step(self, shape: Shape) -> int:
+        """How many transitions the first step takes."""
+        raise NotImplementedError
+
+    def samples_after(self, shape: Shape, steps: int) -> int:
+        """How many transitions so many steps take."""
+        return steps * self.samples_per_step(shape)
+
+    def steps_within(self, shape: Shape, samples: int) -> int:
+        """How many steps so many transitions suffice for."""
+        return samples // self.samples_per_step(shape)
 
     def run(
         self,
