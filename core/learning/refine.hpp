@@ -27,40 +27,65 @@ template <class Price> class RefinerOf final : public Refiner {
 public:
     RefinerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), eta_steps_(eta_steps),
-          dual_(price_, settings_, tables_) {}
+          dual_(price_, settings_, tables_), eta_(tables.replications) {}
 
     const LearnerState& tables() const override { return tables_; }
 
     void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
                 const int32_t* following) override {
-        const double weight = dual_.weight(pair);
-        const int64_t n = tables_.replications, first = dual_.learns(weight) || tables_.lowest ? 0 : inner_steps;
-        if (round.fresh && dual_.learns(weight))
-            for (int64_t r = 0; r < n; ++r)
-                tables_.eta[r * tables_.n_pairs + pair] = clip(0.0, settings_.low, settings_.high);
+        const double weight = dual_.weight(Places<double>{pair});
+        const bool learns = Price::SMOOTH && weight > 0.0;
+        const int64_t n = tables_.replications, first = learns || tables_.lowest ? 0 : inner_steps;
+        start(pair, round.fresh && learns);
         for (int64_t inner = first; inner <= inner_steps; ++inner) {
             const bool is_last = inner == inner_steps;
             const double size = is_last ? 0.0 : eta_steps_.absolute(eta_steps_(inner), settings_.discount, weight);
-            for (int64_t r = 0; r < n; ++r) {
-                const int64_t cell = r * tables_.n_pairs + pair;
-                const double* v = round.v + r * (tables_.n_states + 1);
-                const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
-                const double paid = settings_.inside ? seen.reward : 0.0,
-                             x = paid + settings_.discount * v[seen.successor];
-                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(round.draws + inner),
-                                                 [v](int64_t successor) { return v[successor]; });
-                double& q = tables_.q[cell];
-                if (is_last) q = (1.0 - round.beta) * q + round.beta * (seen.reward - paid + target);
-            }
+            const Inner step{pair, weight, size, static_cast<double>(round.draws + inner), is_last};
+            side_by_side<Price::WIDE>(n, [&](int64_t r, auto kind) {
+                move<decltype(kind)>(round, step, r, rewards + inner * n + r, following + inner * n + r);
+            });
         }
+        for (int64_t r = 0; r < n; ++r) tables_.eta[r * tables_.n_pairs + pair] = eta_[r];
     }
 
 private:
+    // What all replications share in an inner step; the last one moves Q.
+    struct Inner {
+        int64_t pair;
+        double weight, size, draws;
+        bool is_last;
+    };
+
+    void start(int64_t pair, bool fresh) {
+        for (int64_t r = 0; r < tables_.replications; ++r)
+            eta_[r] = fresh ? clip(0.0, settings_.low, settings_.high) : tables_.eta[r * tables_.n_pairs + pair];
+    }
+
+    template <class T>
+    [[gnu::always_inline]] void move(const Round& round, const Inner& step, int64_t r, const double* rewards,
+                                     const int32_t* following) {
+        const double* v = round.v + r * (tables_.n_states + 1);
+        const auto value = [&](int l, int64_t successor) { return v[l * (tables_.n_states + 1) + successor]; };
+        const Places<T> cell = places<T>([&](int l) { return (r + l) * tables_.n_pairs + step.pair; });
+        const Places<T> successor = places<T>([&](int l) { return following[l]; });
+        const T reward = load_entries<T>(rewards), paid = settings_.inside ? reward : broadcast<T>(0.0);
+        const T x = paid + settings_.discount * collect<T>([&](int l) { return value(l, following[l]); });
+        const T least = dual_.renew_lowest(cell, x, successor, reward, value);
+        T eta = load_entries<T>(eta_.data() + r);
+        const T target = dual_.move(eta, broadcast<T>(step.weight), x, least, broadcast<T>(step.size),
+                                    broadcast<T>(step.draws));
+        store_entries(eta_.data() + r, eta);
+        if (!step.is_last) return;
+        const T q = gather(tables_.q, cell);
+        scatter(tables_.q, cell, (1.0 - round.beta) * q + round.beta * (reward - paid + target));
+    }
+
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Steps& eta_steps_;
     PrintedStep<Price> dual_;
+    std::vector<double> eta_;  // of one pair in all replications, side by side
 };
 
 // A round over all pairs of a known world, from number `first` of each stream on.
