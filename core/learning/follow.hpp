@@ -48,12 +48,16 @@ private:
     static constexpr double NO_CHOICE = 1e12;  // a weight, in spreads of values, at which nature stays with the model
     static constexpr double SMALLEST_WEIGHT = 1e-6;  // in spreads: where the learned weight of a ball is held
 
+    template <class T> struct Sizes {
+        T alpha, beta;  // of the steps on the dual variable and on Q
+    };
+
     // What all replications share in a step.
     struct Clock {
         int64_t step;
         bool averaging;
-        double share;        // of a visit in the average, times the number of visits
-        double alpha, beta;  // the step sizes, where they count steps
+        double share;         // of a visit in the average, times the number of visits
+        Sizes<double> sizes;  // where schedules count steps
     };
 
     template <class T> struct Visit {
@@ -78,26 +82,39 @@ private:
         const double now = static_cast<double>(step) + 1.0;
         const bool averaging = now - 1.0 >= settings_.burn_in;
         const double share = averaging ? (1.0 + LATE) * now / (now - settings_.burn_in) : INFINITE;
-        if (settings_.by_visits) return {step, averaging, share, 0.0, 0.0};
-        return {step, averaging, share, eta_steps_(step), q_steps_(step)};
+        if (settings_.by_visits) return {step, averaging, share, {}};
+        return {step, averaging, share, {eta_steps_(step), q_steps_(step)}};
+    }
+
+    template <class T> [[gnu::always_inline]] Sizes<T> read_sizes(const Clock& clock, const Places<T>& visits) {
+        if (!settings_.by_visits) return {broadcast<T>(clock.sizes.alpha), broadcast<T>(clock.sizes.beta)};
+        if constexpr (lane_count<T> == 1) {
+            // In turn, all pairs are visited equally often: the sizes of the last count serve again.
+            if (visits[0] != last_count_) last_sizes_ = {eta_steps_.at(visits), q_steps_.at(visits)};
+            last_count_ = visits[0];
+            return last_sizes_;
+        } else {
+            return {eta_steps_.at(visits), q_steps_.at(visits)};
+        }
     }
 
     template <class T>
     [[gnu::always_inline]] void learn(const Clock& clock, int64_t replication, const Sample<T>& seen) {
         Visit<T> visit = open(replication, seen);
+        const Sizes<T> sizes = read_sizes(clock, visit.before);  // first, because values wait for the transition before
+        read_outcome(visit, seen);
         T target = visit.x;
         if constexpr (Price::ROBUST) {
             set_level(visit, seen);
             find_lowest(visit, seen);
-            target = teach(visit, settings_.by_visits ? eta_steps_.at(visit.before) : broadcast<T>(clock.alpha));
+            target = teach(visit, sizes.alpha);
         }
-        const T beta = settings_.by_visits ? q_steps_.at(visit.before) : broadcast<T>(clock.beta);
-        move_q(clock, visit, visit.earned + target, beta, replication);
+        move_q(clock, visit, visit.earned + target, sizes.beta, replication);
         for_lanes<T>(
             [&](int l) { renew_greedy(tables_, tables_.average, replication + l, seen.state[l], seen.pair[l]); });
     }
 
-    // Count the visit and read the outcome.
+    // Count the visit.
     template <class T> [[gnu::always_inline]] Visit<T> open(int64_t replication, const Sample<T>& seen) {
         Visit<T> visit;
         visit.range = range_of(replication, seen.reward);
@@ -108,6 +125,10 @@ private:
         visit.before = places<T>([&](int l) { return count_visit(tables_.visits[visit.cell[l]]); });
         visit.count = before + 1.0;
         visit.is_first = before == broadcast<T>(0.0);
+        return visit;
+    }
+
+    template <class T> [[gnu::always_inline]] void read_outcome(Visit<T>& visit, const Sample<T>& seen) const {
         visit.average = gather(tables_.average, visit.cell);
         visit.paid = settings_.inside ? seen.reward : broadcast<T>(0.0);
         visit.earned = seen.reward - visit.paid;
@@ -115,7 +136,6 @@ private:
         visit.x = x.current;
         visit.x_average = x.averaged;
         visit.at = visit.x_average + LEAN * (visit.x - visit.x_average);
-        return visit;
     }
 
     // What is possible; where nobody knows, by the rewards so far.
@@ -329,6 +349,8 @@ private:
     const Range<double> range_;  // where it is known
     const double inverse_;       // of the weight, where it is one for all
     double near_ = INFINITE;
+    int64_t last_count_ = -1;  // of visits, and its step sizes
+    Sizes<double> last_sizes_{};
 };
 
 }  // namespace robustmdp

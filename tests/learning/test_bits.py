@@ -56,7 +56,8 @@ def digest() -> str:
 @pytest.mark.parametrize("variant", _core.available())
 def test_every_processor_gives_the_stored_bits(variant: str) -> None:
     script = "from learning.test_bits import digest; print(digest())"
-    variables = {**os.environ, "ROBUSTMDP_CORE": variant, "PYTHONPATH": "tests"}
+    path = os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "ROBUSTMDP_CORE": variant, "PYTHONPATH": path}
     output = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
     assert output.stdout.strip() == STORED
 
