@@ -8,6 +8,7 @@ import pickle
 import gymnasium
 import numpy as np
 import pytest
+
 import robustmdp as rm
 from robustmdp.learning.concentration import Means, deviations
 
