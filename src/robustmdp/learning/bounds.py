@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,43 +10,66 @@ import numpy.typing as npt
 
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
-from robustmdp.learning.frozen import Frozen
+from robustmdp.learning.frozen import Block, Frozen, split_states
 
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """What samples say of what was frozen: (R, S) lower <= v of the policy <= best v <= upper.
+def bound_values(
+    function: DualFunction,
+    frozen: Frozen,
+    sums: dict[str, npt.NDArray[Any]],
+    delta: float,
+    means: type[Means] = Means,
+) -> tuple[FloatArray, FloatArray]:
+    """lower <= v of the policy <= best v <= upper, (R, S) each, with probability 1 - delta.
 
-    Attributes
-    ----------
-    sums : of the core, (R * P, 2) or (R * S, 2) each, and the `count` of samples
-    delta : the probability that any bound fails
-    means : how means are bounded
+    From L <= T_policy V_lower and T V_upper <= U, where T(v + c) = T v + discount c and T is monotone. `sums` are those
+    of the core, (R * P, 2) or (R * S, 2) each, and the `count` of samples; `means` says how means are bounded.
     """
+    shape = function.shape
+    discount, (low, high) = shape.discount, shape.value_range
+    v_lower, v_upper = frozen.v_lower[:, :-1], frozen.v_upper[:, :-1]
+    lower, upper = np.empty(v_lower.shape), np.empty(v_lower.shape)
+    for block in split_states(shape.state_ptr):
+        part = _Part(function, frozen, sums, delta, means, block)
+        lower[:, block.states] = part.lower_values()
+        upper[:, block.states] = np.maximum.reduceat(part.upper_values(), block.starts, axis=1)
+    # T V >= V holds without samples where V is the least possible value, and at the end.
+    lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
+    fall = (lower - v_lower).min(axis=1, keepdims=True)
+    rise = (upper - v_upper).max(axis=1, keepdims=True)
+    if shape.can_end:
+        fall, rise = np.minimum(fall, 0.0), np.maximum(rise, 0.0)
+    ahead = discount / (1.0 - discount)
+    return np.maximum(lower + ahead * fall, low), np.minimum(upper + ahead * rise, high)
 
-    function: DualFunction
-    frozen: Frozen
-    sums: dict[str, npt.NDArray[Any]]
-    delta: float
-    means: type[Means] = Means
 
-    def values(self) -> tuple[FloatArray, FloatArray]:
-        """From L <= T_policy V_lower and T V_upper <= U, where T(v + c) = T v + discount c and T is monotone."""
-        shape, frozen = self.function.shape, self.frozen
-        discount, (low, high) = shape.discount, shape.value_range
-        v_lower, v_upper = frozen.v_lower[:, :-1], frozen.v_upper[:, :-1]
-        lower = self.lower_values()
-        upper = np.maximum.reduceat(self.upper_values(), shape.state_ptr[:-1], axis=1)
-        # T V >= V holds without samples where V is the least possible value, and at the end.
-        lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
-        fall = (lower - v_lower).min(axis=1, keepdims=True)
-        rise = (upper - v_upper).max(axis=1, keepdims=True)
-        if shape.can_end:
-            fall, rise = np.minimum(fall, 0.0), np.maximum(rise, 0.0)
-        ahead = discount / (1.0 - discount)
-        return np.maximum(lower + ahead * fall, low), np.minimum(upper + ahead * rise, high)
+class _Part:
+    """What samples say of what was frozen, at some states and their pairs."""
+
+    def __init__(
+        self,
+        function: DualFunction,
+        frozen: Frozen,
+        sums: dict[str, npt.NDArray[Any]],
+        delta: float,
+        means: type[Means],
+        block: Block,
+    ) -> None:
+        self.function, self.delta, self.means = function, delta, means
+        replications, n_pairs = frozen.eta.shape
+        pairs = {name: getattr(frozen, name)[:, block.pairs] for name in ("eta", "weight", "floor", "centre")}
+        states = {name: getattr(frozen, name)[:, block.states] for name in ("eta_lower", "weight_lower")}
+        policy = frozen.policy[:, block.states] - block.pairs.start
+        self.frozen = frozen._replace(**pairs, **states, policy=policy)
+        self.sums = {
+            name: table.reshape(replications, n_pairs, -1)[:, block.pairs]
+            for name, table in sums.items()
+            if name != "lower"
+        }
+        self.sums["lower"] = sums["lower"].reshape(replications, -1, 2)[:, block.states]
+        self._levels = np.broadcast_to(function.level.numbers, frozen.eta.shape)[:, block.pairs]
 
     @property
     def _n_means(self) -> int:
@@ -68,8 +90,7 @@ class Bounds:
         least, most = function.outcome_range(frozen.v_lower)
         low, high = (function.value(eta, weight, x) for x in (least, most))
         count, centre = (np.take_along_axis(table, frozen.policy, axis=1) for table in (self._count, frozen.centre))
-        sums = self.sums["lower"].reshape(*eta.shape, 2)
-        found = self.means(count, centre, sums, earned + low, most_earned + high).lower(self.log_odds[0])
+        found = self.means(count, centre, self.sums["lower"], earned + low, most_earned + high).lower(self.log_odds[0])
         if function.level.is_constrained:
             radius = np.take_along_axis(self._levels, frozen.policy, axis=1)
             found = found - np.where(weight > 0.0, weight * radius, 0.0)
@@ -77,11 +98,7 @@ class Bounds:
 
     @property
     def _count(self) -> npt.NDArray[Any]:
-        return self.sums["count"].reshape(self.frozen.eta.shape)
-
-    @property
-    def _levels(self) -> FloatArray:
-        return np.broadcast_to(self.function.level.numbers, self.frozen.eta.shape)
+        return self.sums["count"][..., 0]
 
     def upper_values(self) -> FloatArray:
         """At least T V_upper of each pair, (R, P)."""
@@ -92,7 +109,7 @@ class Bounds:
     def _mean(self, name: str, centre: Any, low: Any, high: Any) -> Means:
         shape = self.frozen.eta.shape
         centre, low, high = (np.broadcast_to(part, shape) for part in (centre, low, high))
-        return self.means(self._count, centre, self.sums[name].reshape(*shape, 2), low, high)
+        return self.means(self._count, centre, self.sums[name], low, high)
 
     def _upper_price(self) -> FloatArray:
         """E J, and where t = f*' has another mean than 1, what t/E t costs beyond that: a term of second order.

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning.bounds import Bounds
+from robustmdp.learning.bounds import bound_values
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
-from robustmdp.learning.frozen import Frozen, freeze
+from robustmdp.learning.frozen import Frozen, freeze, split_states
 from robustmdp.learning.settings import register
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import TransitionState
@@ -86,7 +86,7 @@ class CertifiedState(TransitionState):
         unknown = np.full((len(self.diverged), self._shape.n_states), math.inf)
         if self.phase != _CERTIFYING:
             return -unknown, unknown
-        lower, upper = Bounds(self._function, self.frozen, self.sums, self._delta, means).values()
+        lower, upper = bound_values(self._function, self.frozen, self.sums, self._delta, means)
         has_diverged = (self.diverged >= 0)[:, None]
         return np.where(has_diverged, -unknown, lower), np.where(has_diverged, unknown, upper)
 
@@ -153,51 +153,70 @@ class CertifiedState(TransitionState):
     def frozen(self) -> Frozen:
         """What was learned, with margins once they are known."""
         margins = self.margins if self.phase == _CERTIFYING else {}  # while they are learned, V is as it is
-        return freeze(self._function, self.state, self._planned_counts(), margins)
+        return freeze(self._function, self.state, self._expected_samples, margins)
 
     def _begin_margins(self) -> None:
         """A state's own deviations alone, and all that is possible where nothing was ever seen."""
-        shape, (low, high) = self._shape, self._shape.value_range
-        by_spread, by_reach = self._expected_deviations()
-        own = by_spread * 0.5 * (high - low) + by_reach
-        seen = self._planned_counts() > 0.0
-        v, starts = self.frozen.v_lower[:, :-1], shape.state_ptr[:-1]
-        lower = np.take_along_axis(np.where(seen, own, math.inf), self.frozen.policy, axis=1)
-        upper = np.maximum.reduceat(np.where(seen, own, math.inf), starts, axis=1)
-        self.margins["lower"][:, :-1] = np.minimum(lower, v - low)
-        self.margins["upper"][:, :-1] = np.minimum(upper, high - v)
+        shape, frozen = self._shape, self.frozen
+        low, high = shape.value_range
+        for block in split_states(shape.state_ptr):
+            by_spread, by_reach = self._expected_deviations(block.pairs)
+            own = by_spread * 0.5 * (high - low) + by_reach
+            own = np.where(self._expected_samples(block.pairs) > 0.0, own, math.inf)
+            v, policy = frozen.v_lower[:, block.states], frozen.policy[:, block.states] - block.pairs.start
+            lower = np.take_along_axis(own, policy, axis=1)
+            upper = np.maximum.reduceat(own, block.starts, axis=1)
+            self.margins["lower"][:, block.states] = np.minimum(lower, v - low)
+            self.margins["upper"][:, block.states] = np.minimum(upper, high - v)
 
-    def _expected_deviations(self) -> tuple[FloatArray, FloatArray]:
-        """What a certificate will say of a pair beyond usual ones: about sqrt(2.5 L var/n) + reach L/n, (R, P) each.
+    def _expected_deviations(self, pairs: slice) -> tuple[FloatArray, FloatArray]:
+        """What a certificate will say of pairs beyond usual ones: about sqrt(2.5 L var/n) + reach L/n, (R, P) each.
 
         Pairs with a quarter of the usual number of samples have none: their deviation is at most twice the usual one.
         """
-        planned, odds = np.maximum(self._planned_counts(), 1e-3), math.log(2.0 * self._shape.n_pairs / self._delta)
-        usual = (planned**2).sum(axis=1, keepdims=True) / planned.sum(axis=1, keepdims=True)
-        excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(planned / usual), 0.0)
-        frozen = self.frozen
-        lowest = self._function.earned[0] + self._function.value(frozen.eta, frozen.weight, frozen.floor)
-        highest = self._function.earned[1] + self._function.outcome_range(frozen.v_upper)[1]
-        reach = np.maximum(frozen.centre - lowest, highest - frozen.centre)
-        return excess * np.sqrt(2.5 * odds / planned), excess * reach * odds / planned
+        frozen, function = self.frozen, self._function
+        samples, odds = (
+            np.maximum(self._expected_samples(pairs), 1e-3),
+            math.log(2.0 * self._shape.n_pairs / self._delta),
+        )
+        excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(samples / self._usual_samples), 0.0)
+        lowest = function.value(frozen.eta[:, pairs], frozen.weight[:, pairs], frozen.floor[:, pairs])
+        highest, centre = function.outcome_range(frozen.v_upper)[1], frozen.centre[:, pairs]
+        reach = np.maximum(centre - function.earned[0] - lowest, function.earned[1] + highest - centre)
+        return excess * np.sqrt(2.5 * odds / samples), excess * reach * odds / samples
+
+    @property
+    def _usual_samples(self) -> FloatArray:
+        """Certifying samples to expect of the pair of a transition, (R, 1)."""
+        visits = self._learned_visits.astype(np.float64)
+        total = np.maximum(visits.sum(axis=1, keepdims=True), 1.0)
+        usual: FloatArray = (visits**2).sum(axis=1, keepdims=True) / total
+        return usual * (self._certifying / self._learning)
 
     def _margin_tables(self) -> Tables:
         low, high = self._shape.value_range
-        by_spread, by_reach = (part.astype(np.float32) for part in self._expected_deviations())
+        tables = {name: np.empty(self.frozen.eta.shape, np.float32) for name in ("by_spread", "by_reach")}
+        for block in split_states(self._shape.state_ptr):
+            found = self._expected_deviations(block.pairs)
+            tables["by_spread"][:, block.pairs], tables["by_reach"][:, block.pairs] = found
         return {
+            **tables,
             "margin_lower": self.margins["lower"],
             "margin_upper": self.margins["upper"],
-            "by_spread": by_spread,
-            "by_reach": by_reach,
             "most": np.full(len(self.diverged), high - low),
         }
 
-    def _planned_counts(self) -> FloatArray:
-        """Certifying samples to expect of each pair, from what was known before the first: (R, P)."""
-        visits = self.state.tables["visits"].reshape(len(self.diverged), -1)
+    @property
+    def _learned_visits(self) -> npt.NDArray[np.uint32]:
+        return self.state.tables["visits"].reshape(len(self.diverged), -1)
+
+    def _expected_samples(self, pairs: slice) -> FloatArray:
+        """Certifying samples to expect of some pairs, from what was known before the first: (R, pairs)."""
+        visits = self._learned_visits[:, pairs]
         if self.generative:
             return np.full(visits.shape, float(self._certifying * self._rounds))
-        return visits * (self._certifying / self._learning)
+        expected: FloatArray = visits * (self._certifying / self._learning)
+        return expected
 
     def save(self) -> Tables:
         return self.state.save() | self._own()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.tables import LearnerState
 
 FloatArray = npt.NDArray[np.float64]
+Samples = Callable[[slice], FloatArray]
+_PAIRS_AT_ONCE = 1 << 16
 _BELOW = 0.95  # of a ball's ceiling above the floor: outcomes at the ceiling itself, the quantile, must be above it
 _LEAST_WEIGHT = 1e-3  # of a ball, in spreads of outcomes
 
@@ -30,64 +33,121 @@ class Frozen(NamedTuple):
     weight_lower: FloatArray  # (R, S)
 
 
-def freeze(function: DualFunction, state: LearnerState, samples: FloatArray, margins: dict[str, Any]) -> Frozen:
-    """What was learned; `samples` to expect of each pair, (R, P); `margins` of V, (R, S + 1), once they are known."""
-    shape = function.shape
+class Block(NamedTuple):
+    """Some neighbouring states and their pairs: what has large tables is worked through in blocks."""
+
+    states: slice
+    pairs: slice
+    starts: npt.NDArray[Any]  # of each state's pairs, within the block
+
+
+def split_states(state_ptr: npt.NDArray[Any]) -> Iterator[Block]:
+    """All states, in blocks of about 65,536 pairs."""
+    first = 0
+    while first < len(state_ptr) - 1:
+        last = int(np.searchsorted(state_ptr, state_ptr[first] + _PAIRS_AT_ONCE, side="right")) - 1
+        last = min(max(last, first + 1), len(state_ptr) - 1)
+        yield Block(
+            slice(first, last),
+            slice(int(state_ptr[first]), int(state_ptr[last])),
+            state_ptr[first:last] - state_ptr[first],
+        )
+        first = last
+
+
+def freeze(function: DualFunction, state: LearnerState, samples: Samples, margins: dict[str, Any]) -> Frozen:
+    """What was learned; `samples(pairs)` to expect of some pairs; `margins` of V, (R, S + 1), once they are known."""
+    shape, replications = function.shape, len(state.diverged)
     low, high = shape.value_range
-    q = state.q().reshape(-1, shape.n_pairs)
-    v, policy = greedy_pairs(q, shape.state_ptr)
-    v_lower = v_upper = np.hstack([np.clip(v, low, high), np.zeros((len(v), 1))])
+    q = state.q().reshape(replications, shape.n_pairs)
+    v_lower, policy = np.zeros((replications, shape.n_states + 1)), np.empty((replications, shape.n_states), np.int32)
+    for block in split_states(shape.state_ptr):
+        top, first = greedy_pairs(q[:, block.pairs], block.starts)
+        v_lower[:, block.states], policy[:, block.states] = np.clip(top, low, high), first + block.pairs.start
+    v_upper = v_lower
     if margins:
         v_lower = np.maximum(v_lower - margins["lower"], min(low, 0.0))
         v_upper = np.minimum(v_upper + margins["upper"], max(high, 0.0))
-    floor, most = _floors(function, state, v_upper), function.outcome_range(v_upper)[1]
-    weight, slope = _weights(function, state, floor, most), function.steepest(samples)
-    eta = floor + (_BELOW if function.level.is_constrained else 1.0) * weight
+    ball = function.level.is_constrained
+    frozen = Frozen(
+        policy,
+        v_lower,
+        v_upper,
+        eta=np.empty(q.shape),
+        weight=np.empty(q.shape) if ball else np.broadcast_to(function.level.numbers, q.shape),
+        floor=np.empty(q.shape),
+        centre=np.empty(q.shape) if ball else q,
+        eta_lower=np.empty(policy.shape),
+        weight_lower=np.empty(policy.shape),
+    )
+    for block in split_states(shape.state_ptr):
+        _freeze_block(function, state, samples(block.pairs), frozen, block)
+    return frozen
+
+
+def _freeze_block(
+    function: DualFunction, state: LearnerState, samples: FloatArray, frozen: Frozen, block: Block
+) -> None:
+    pairs, ball = block.pairs, function.level.is_constrained
+    tables = _tables_of(state, function.shape.n_pairs, pairs)
+    most = function.outcome_range(frozen.v_upper)[1]
+    floor = _floors(function, state.inside, tables, frozen.v_upper, samples.shape)
+    weight, slope = frozen.weight[:, pairs], function.steepest(samples)
+    if ball:
+        # Far below the spread of outcomes, ratios are 0 or too large; a radius of inf has a weight of 0.
+        learned = tables["weight"]
+        weight[:] = np.where(learned > 0.0, np.maximum(learned, _LEAST_WEIGHT * (most - floor)), learned)
+    eta = floor + (_BELOW if ball else 1.0) * weight
     if function.is_smooth:
-        learned = state.eta(slice(0, q.size)).reshape(q.shape)
-        learned = np.where(np.isnan(learned), floor, np.clip(learned, floor, floor + weight * slope))
-        eta = np.where(weight > 0.0, learned, eta)
+        learned = np.clip(tables["eta"], floor, floor + weight * slope)
+        eta = np.where(weight > 0.0, np.where(np.isnan(learned), floor, learned), eta)
+    frozen.eta[:, pairs], frozen.floor[:, pairs] = eta, floor
+    if ball:  # of a reward and of an outcome, each within its range
+        typical = function.typical_earned
+        frozen.centre[:, pairs] = typical + np.clip(tables["learned"] - typical, floor, most)
+    policy = frozen.policy[:, block.states] - pairs.start
     chosen = np.stack([np.take_along_axis(table, policy, axis=1) for table in (eta, weight, slope)])
-    eta_lower, weight_lower = _lower_duals(function, chosen, *function.outcome_range(v_lower))
-    centre = q
-    if function.level.is_constrained:  # of a reward and of an outcome, each within its range
-        centre = function.typical_earned + np.clip(q - function.typical_earned, floor, most)
-    return Frozen(policy.astype(np.int32), v_lower, v_upper, eta, weight, floor, centre, eta_lower, weight_lower)
+    frozen.eta_lower[:, block.states], frozen.weight_lower[:, block.states] = _lower_duals(
+        function, chosen, *function.outcome_range(frozen.v_lower)
+    )
 
 
-def greedy_pairs(q: FloatArray, state_ptr: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+def _tables_of(state: LearnerState, n_pairs: int, pairs: slice) -> dict[str, npt.NDArray[Any]]:
+    """Tables of some pairs, (R, pairs) each, with the learned Q and eta."""
+    replications = range(len(state.diverged))
+    names = state.tables.keys() & {"lowest", "lowest_reward", "lowest_offset", "weight"}
+    tables = {name: state.tables[name].reshape(-1, n_pairs)[:, pairs] for name in names}
+    spans = [slice(r * n_pairs + pairs.start, r * n_pairs + pairs.stop) for r in replications]
+    return {
+        **tables,
+        "learned": state.q().reshape(-1, n_pairs)[:, pairs],
+        "eta": np.stack([state.eta(span) for span in spans]),
+    }
+
+
+def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     """The largest q of each state, and the first pair that has it; q is (R, P)."""
-    starts, sizes = state_ptr[:-1], np.diff(state_ptr)
+    sizes = np.diff(starts, append=q.shape[1])
     top = np.maximum.reduceat(q, starts, axis=1)
     candidates = np.where(q == np.repeat(top, sizes, axis=1), np.arange(q.shape[1]), q.shape[1])
     return top, np.minimum.reduceat(candidates, starts, axis=1)
 
 
-def _floors(function: DualFunction, state: LearnerState, v_upper: FloatArray) -> FloatArray:
-    """The lowest outcome that a pair is known to have, (R, P), which is not below the lowest one it has."""
+def _floors(
+    function: DualFunction, inside: bool, tables: dict[str, Any], v_upper: FloatArray, shape: tuple[int, ...]
+) -> FloatArray:
+    """The lowest outcome that a pair is known to have, which is not below the lowest one it has."""
     least, most = function.outcome_range(v_upper)
-    if "lowest" not in state.tables:  # no doubt, or a printed algorithm that has no use for it
-        return np.broadcast_to(least, (len(v_upper), function.shape.n_pairs))
-    lowest = state.tables["lowest"].reshape(len(v_upper), -1).astype(np.int64)
+    if "lowest" not in tables:  # no doubt, or a printed algorithm that has no use for it
+        return np.broadcast_to(least, shape)
+    lowest = tables["lowest"].astype(np.int64)
     value = function.shape.discount * np.take_along_axis(v_upper, np.maximum(lowest, 0), axis=1)
-    if state.inside:
-        value = value + _lowest_rewards(function, state).reshape(lowest.shape)
+    if inside and "lowest_reward" in tables:
+        value = value + tables["lowest_reward"]
+    elif inside:
+        offset = np.nextafter(tables["lowest_offset"], np.float32(math.inf))  # rounded when it was kept
+        value = value + (0.5 * sum(function.paid) + offset.astype(np.float64))
     return np.where(lowest < 0, most, value)
-
-
-def _lowest_rewards(function: DualFunction, state: LearnerState) -> FloatArray:
-    if "lowest_reward" in state.tables:
-        return state.tables["lowest_reward"]
-    offset = np.nextafter(state.tables["lowest_offset"], np.float32(math.inf))  # rounded when it was kept
-    return 0.5 * sum(function.paid) + offset.astype(np.float64)
-
-
-def _weights(function: DualFunction, state: LearnerState, floor: FloatArray, most: FloatArray) -> FloatArray:
-    if not function.level.is_constrained:
-        return np.broadcast_to(function.level.numbers, floor.shape)
-    learned = state.tables["weight"].reshape(floor.shape)
-    # Far below the spread of outcomes, ratios are 0 or too large; a radius of inf has a weight of 0.
-    return np.where(learned > 0.0, np.maximum(learned, _LEAST_WEIGHT * (most - floor)), learned)
 
 
 def _lower_duals(
