@@ -29,9 +29,9 @@ struct Evidence {
     Sums* outcome;  // of a ball: x - the centre of outcomes
     Sums* lower;    // of a state, at the policy's pair: earned + J at `v_lower` less the centre
     // Frozen:
-    const double* eta;                       // discounted, in normal form; without a smooth f*, a ceiling of x
+    const float* eta;                        // discounted, in normal form; without a smooth f*, a ceiling of x
     const double* weight;                    // of a ball
-    const double* floor;                     // the lowest outcome that has been seen: lower ones are raised to it
+    const float* floor;                      // the lowest outcome that has been seen: lower ones are raised to it
     const double* centre;                    // of earned + J
     const double *eta_lower, *weight_lower;  // of a state, for `lower`
     const int32_t* policy;                   // of a state, its pair
@@ -84,7 +84,9 @@ private:
         const int64_t value = replication * (tables_.n_states + 1) + seen.successor;
         const double paid = settings_.inside ? seen.reward : 0.0, earned = seen.reward - paid;
         count_visit(evidence_.count[cell]);
-        const double x = larger(paid + settings_.discount * evidence_.v_upper[value], evidence_.floor[cell]);
+        count_visit(tables_.visits[cell]);
+        const double floor = evidence_.floor[cell];
+        const double x = larger(paid + settings_.discount * evidence_.v_upper[value], floor);
         if (settings_.constrained)
             count_ball(cell, evidence_.weight[cell], earned, x);
         else
@@ -118,7 +120,7 @@ private:
         // Mass above the ceiling moves to the lowest outcome that has been seen.
         const bool moves = x > eta;
         evidence_.cost[cell].add(moves ? 1.0 : 0.0);
-        evidence_.tilted[cell].add((moves ? evidence_.floor[cell] : x) - centre);
+        evidence_.tilted[cell].add((moves ? static_cast<double>(evidence_.floor[cell]) : x) - centre);
     }
 
     const FrozenDual<Price> dual_;

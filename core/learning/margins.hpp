@@ -38,13 +38,14 @@ private:
         const int64_t row = replication * states, column = replication * tables_.n_states + seen.state;
         const double paid = settings_.inside ? seen.reward : 0.0, earned = seen.reward - paid;
         const double outcome = paid + settings_.discount * evidence_.v_upper[row + seen.successor];
-        const double x = larger(outcome, evidence_.floor[cell]);
+        const double x = larger(outcome, static_cast<double>(evidence_.floor[cell]));
         const double eta = evidence_.eta[cell], weight = weight_of(settings_, evidence_, cell, seen.pair);
         const double most = margins_.most[replication];
         const double off = earned + dual_.value(weight, eta, x) - evidence_.centre[cell];
         Sums& mean = margins_.upper_mean[cell];
         mean.squares += off * off;
         const uint32_t before = count_visit(margins_.count[cell]);
+        count_visit(tables_.visits[cell]);
         const double ahead = settings_.discount * dual_.ratio(weight, eta, x) * margins_.upper[row + seen.successor];
         const double d = margins_.by_spread[cell] * root(mean.squares / (before + 1.0)) + margins_.by_reach[cell];
         move(mean.total, smaller(d + ahead, most), before);

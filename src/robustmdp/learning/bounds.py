@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,61 +16,67 @@ from robustmdp.learning.frozen import Block, Frozen, split_states
 FloatArray = npt.NDArray[np.float64]
 
 
-def bound_values(
-    function: DualFunction,
-    frozen: Frozen,
-    sums: dict[str, npt.NDArray[Any]],
-    delta: float,
-    means: type[Means] = Means,
-) -> tuple[FloatArray, FloatArray]:
-    """lower <= v of the policy <= best v <= upper, (R, S) each, with probability 1 - delta.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was frozen and what samples say of it, with probability 1 - delta.
 
-    From L <= T_policy V_lower and T V_upper <= U, where T(v + c) = T v + discount c and T is monotone. `sums` are those
-    of the core, (R * P, 2) or (R * S, 2) each, and the `count` of samples; `means` says how means are bounded.
+    Attributes
+    ----------
+    sums : those of the core, (R * P, 2) or (R * S, 2) each, and the `count` of samples
+    means : how means are bounded
     """
-    shape = function.shape
-    discount, (low, high) = shape.discount, shape.value_range
-    v_lower, v_upper = frozen.v_lower[:, :-1], frozen.v_upper[:, :-1]
-    lower, upper = np.empty(v_lower.shape), np.empty(v_lower.shape)
-    for block in split_states(shape.state_ptr):
-        part = _Part(function, frozen, sums, delta, means, block)
-        lower[:, block.states] = part.lower_values()
-        upper[:, block.states] = np.maximum.reduceat(part.upper_values(), block.starts, axis=1)
-    # T V >= V holds without samples where V is the least possible value, and at the end.
-    lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
-    fall = (lower - v_lower).min(axis=1, keepdims=True)
-    rise = (upper - v_upper).max(axis=1, keepdims=True)
-    if shape.can_end:
-        fall, rise = np.minimum(fall, 0.0), np.maximum(rise, 0.0)
-    ahead = discount / (1.0 - discount)
-    return np.maximum(lower + ahead * fall, low), np.minimum(upper + ahead * rise, high)
+
+    function: DualFunction
+    frozen: Frozen
+    sums: dict[str, npt.NDArray[Any]]
+    delta: float
+    means: type[Means] = Means
+
+    def bound_values(self) -> tuple[FloatArray, FloatArray]:
+        """lower <= v of the policy <= best v <= upper, (R, S) each: T(v + c) = T v + discount c, and T is monotone."""
+        shape = self.function.shape
+        discount, (low, high) = shape.discount, shape.value_range
+        v_lower, v_upper = self.frozen.v_lower[:, :-1], self.frozen.v_upper[:, :-1]
+        lower, upper = self.bound_sweeps()
+        # T V >= V holds without samples where V is the least possible value, and at the end.
+        lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
+        rounding = 8.0 * np.finfo(np.float64).eps * max(-low, high)  # which the sum over all time multiplies
+        fall = (lower - v_lower).min(axis=1, keepdims=True) - rounding
+        rise = (upper - v_upper).max(axis=1, keepdims=True) + rounding
+        if shape.can_end:
+            fall, rise = np.minimum(fall, 0.0), np.maximum(rise, 0.0)
+        ahead = discount / (1.0 - discount)
+        return np.maximum(lower + ahead * fall, low), np.minimum(upper + ahead * rise, high)
+
+    def bound_sweeps(self) -> tuple[FloatArray, FloatArray]:
+        """L <= T_policy V_lower and T V_upper <= U, (R, S) each."""
+        lower, upper = np.empty(self.frozen.policy.shape), np.empty(self.frozen.policy.shape)
+        for block in split_states(self.function.shape.state_ptr):
+            part = _Part(self, block)
+            lower[:, block.states] = part.lower_values()
+            upper[:, block.states] = np.maximum.reduceat(part.upper_values(), block.starts, axis=1)
+        return lower, upper
 
 
 class _Part:
     """What samples say of what was frozen, at some states and their pairs."""
 
-    def __init__(
-        self,
-        function: DualFunction,
-        frozen: Frozen,
-        sums: dict[str, npt.NDArray[Any]],
-        delta: float,
-        means: type[Means],
-        block: Block,
-    ) -> None:
-        self.function, self.delta, self.means = function, delta, means
+    def __init__(self, evidence: Evidence, block: Block) -> None:
+        frozen, sums = evidence.frozen, evidence.sums
+        self.function, self.delta, self.means = evidence.function, evidence.delta, evidence.means
         replications, n_pairs = frozen.eta.shape
-        pairs = {name: getattr(frozen, name)[:, block.pairs] for name in ("eta", "weight", "floor", "centre")}
+        names = ("eta", "weight", "floor", "centre")
+        pairs = {name: getattr(frozen, name)[:, block.pairs].astype(np.float64) for name in names}
         states = {name: getattr(frozen, name)[:, block.states] for name in ("eta_lower", "weight_lower")}
         policy = frozen.policy[:, block.states] - block.pairs.start
-        self.frozen = frozen._replace(**pairs, **states, policy=policy)
+        self.frozen: Any = frozen._replace(**pairs, **states, policy=policy)
         self.sums = {
             name: table.reshape(replications, n_pairs, -1)[:, block.pairs]
             for name, table in sums.items()
             if name != "lower"
         }
         self.sums["lower"] = sums["lower"].reshape(replications, -1, 2)[:, block.states]
-        self._levels = np.broadcast_to(function.level.numbers, frozen.eta.shape)[:, block.pairs]
+        self._levels = np.broadcast_to(self.function.level.numbers, frozen.eta.shape)[:, block.pairs]
 
     @property
     def _n_means(self) -> int:
@@ -93,7 +100,7 @@ class _Part:
         found = self.means(count, centre, self.sums["lower"], earned + low, most_earned + high).lower(self.log_odds[0])
         if function.level.is_constrained:
             radius = np.take_along_axis(self._levels, frozen.policy, axis=1)
-            found = found - np.where(weight > 0.0, weight * radius, 0.0)
+            found = found - weight * np.where(weight > 0.0, radius, 0.0)
         return np.maximum(found, earned + least)
 
     @property
@@ -105,6 +112,12 @@ class _Part:
         found = self._upper_ball() if self.function.level.is_constrained else self._upper_price()
         trivial = self.function.earned[1] + self.function.outcome_range(self.frozen.v_upper)[1]
         return np.where(np.isnan(found), trivial, np.minimum(found, trivial))
+
+    @property
+    def _most(self) -> FloatArray:
+        """The largest outcome, which a floor may exceed by its rounding."""
+        most: FloatArray = np.maximum(self.function.outcome_range(self.frozen.v_upper)[1], self.frozen.floor)
+        return most
 
     def _mean(self, name: str, centre: Any, low: Any, high: Any) -> Means:
         shape = self.frozen.eta.shape
@@ -120,7 +133,7 @@ class _Part:
         """
         function, frozen, odds = self.function, self.frozen, self.log_odds[1]
         eta, weight, (earned, most_earned) = frozen.eta, frozen.weight, function.earned
-        most = function.outcome_range(frozen.v_upper)[1]
+        most = self._most
         low, high = (function.value(eta, weight, x) for x in (frozen.floor, most))
         found = self._mean("dual", frozen.centre, earned + low, most_earned + high).upper(odds)
         if not function.is_smooth:
@@ -143,14 +156,15 @@ class _Part:
         """E of t x/E t, mixed with E x until D(t/E t) <= radius; everything around the centre of outcomes."""
         function, frozen, odds = self.function, self.frozen, self.log_odds[1]
         centre = frozen.centre - function.typical_earned
-        floor, most = frozen.floor, function.outcome_range(frozen.v_upper)[1]
+        floor, most = frozen.floor, self._most
         earned = self._mean("dual", function.typical_earned, *function.earned).upper(odds)
         nominal = self._mean("outcome", 0.0, floor - centre, most - centre).upper(odds)
         worst, distance = self._tilted_ball(centre, floor, most)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.minimum(1.0, np.where(distance > 0.0, self._levels / distance, 1.0))
         mixed = share * np.minimum(worst, nominal) + (1.0 - share) * nominal
-        return earned + centre + np.where(share > 0.0, mixed, nominal)
+        found: FloatArray = earned + centre + np.where(share > 0.0, mixed, nominal)
+        return found
 
     def _tilted_ball(self, centre: FloatArray, floor: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds of E t (x - centre)/E t and of its distance: s^k E f(t) and, for Jensen and Shannon's, a little more.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning.bounds import bound_values
+from robustmdp.learning.bounds import Evidence
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.frozen import Frozen, freeze, split_states
@@ -39,7 +39,7 @@ _SAFETY = 1.5  # of margins, which are noisy themselves
 
 
 class CertifiedState(TransitionState):
-    """Learns for some steps, then counts for the others; 52 bytes a pair beside those of the learner, 92 for a ball."""
+    """Learns for some steps, then counts for the others; 44 bytes a pair beside the learner's, 108 for a ball."""
 
     def __init__(
         self,
@@ -64,13 +64,11 @@ class CertifiedState(TransitionState):
         self.margins: Tables = {}
         if self._margin_steps:
             self.margins = {name: np.zeros((len(self.diverged), shape.n_states + 1)) for name in ("lower", "upper")}
-            self.margins["count"] = np.zeros(cells, np.uint32)
 
     @property
     def tables(self) -> Tables:  # type: ignore[override]
-        """Those of the learner, with all visits."""
-        visits = self.state.tables["visits"] + self.sums["count"]
-        return {**self.state.tables, "visits": visits + self.margins["count"] if self.margins else visits}
+        """Those of the learner, whose visits go on."""
+        return self.state.tables
 
     def q(self) -> FloatArray:
         return self.state.q()
@@ -82,18 +80,23 @@ class CertifiedState(TransitionState):
         return self.state.eta(span)
 
     def bounds(self, means: type[Means] = Means) -> tuple[FloatArray, FloatArray]:
-        """lower <= v of the policy <= best v <= upper, (R, S) each; infinite where nothing has been counted."""
-        unknown = np.full((len(self.diverged), self._shape.n_states), math.inf)
-        if self.phase != _CERTIFYING:
-            return -unknown, unknown
-        lower, upper = bound_values(self._function, self.frozen, self.sums, self._delta, means)
+        """lower <= v of the policy <= best v <= upper, (R, S) each: what is possible before anything is counted."""
+        if self.is_certifying:
+            lower, upper = self.evidence(means).bound_values()
+        else:
+            sizes = len(self.diverged), self._shape.n_states
+            lower, upper = (np.full(sizes, bound) for bound in self._shape.value_range)
         has_diverged = (self.diverged >= 0)[:, None]
-        return np.where(has_diverged, -unknown, lower), np.where(has_diverged, unknown, upper)
+        return np.where(has_diverged, -math.inf, lower), np.where(has_diverged, math.inf, upper)
+
+    def evidence(self, means: type[Means] = Means) -> Evidence:
+        """What has been counted so far."""
+        return Evidence(self._function, self.frozen, self.sums, self._delta, means)
 
     @property
-    def phase(self) -> int:
-        """What samples are used for now."""
-        return int(self._phase[0])
+    def is_certifying(self) -> bool:
+        """Has learning ended?"""
+        return int(self._phase[0]) == _CERTIFYING
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Learn, then learn margins, then count."""
@@ -115,17 +118,18 @@ class CertifiedState(TransitionState):
 
     def _enter(self, phase: int) -> None:
         """A new phase begins with empty sums, and freezes what is known by then."""
-        if self.phase == phase:
+        if self._phase[0] == phase:
             return
         self._phase[0] = phase
-        self.__dict__.pop("frozen", None)
-        self.__dict__.pop("update", None)
+        for table in self.sums.values():
+            table[...] = 0
+        self._forget()
         if phase == _LEARNING_MARGINS:
             self._begin_margins()
-        elif self.margins:
-            self.margins["count"] += self.sums["count"]
-            for table in self.sums.values():
-                table[...] = 0
+
+    def _forget(self) -> None:
+        for name in ("frozen", "update"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def update(self) -> Any:
@@ -141,18 +145,17 @@ class CertifiedState(TransitionState):
         names = ["eta", "floor", "centre", "eta_lower", "weight_lower", "policy", "v_lower", "v_upper"]
         names += ["weight"] * level.is_constrained
         tables = {name: getattr(frozen, name) for name in names} | self.sums
-        is_certifying = self.phase == _CERTIFYING
-        if not is_certifying:
+        if not self.is_certifying:
             tables |= self._margin_tables()
         arrays = {name: np.ascontiguousarray(table).reshape(-1) for name, table in tables.items()}
         evidence = _core.Evidence(self.state.core_state, self._function.typical_earned, **arrays)
-        make = level.price.certifier if is_certifying else level.price.margin_learner
+        make = level.price.certifier if self.is_certifying else level.price.margin_learner
         return make(self.state.core_state, settings, evidence)
 
     @cached_property
     def frozen(self) -> Frozen:
         """What was learned, with margins once they are known."""
-        margins = self.margins if self.phase == _CERTIFYING else {}  # while they are learned, V is as it is
+        margins = self.margins if self.is_certifying else {}  # while they are learned, V is as it is
         return freeze(self._function, self.state, self._expected_samples, margins)
 
     def _begin_margins(self) -> None:
@@ -180,7 +183,8 @@ class CertifiedState(TransitionState):
             math.log(2.0 * self._shape.n_pairs / self._delta),
         )
         excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(samples / self._usual_samples), 0.0)
-        lowest = function.value(frozen.eta[:, pairs], frozen.weight[:, pairs], frozen.floor[:, pairs])
+        eta, weight, floor = (table[:, pairs].astype(np.float64) for table in (frozen.eta, frozen.weight, frozen.floor))
+        lowest = function.value(eta, weight, floor)
         highest, centre = function.outcome_range(frozen.v_upper)[1], frozen.centre[:, pairs]
         reach = np.maximum(centre - function.earned[0] - lowest, function.earned[1] + highest - centre)
         return excess * np.sqrt(2.5 * odds / samples), excess * reach * odds / samples
@@ -188,10 +192,9 @@ class CertifiedState(TransitionState):
     @property
     def _usual_samples(self) -> FloatArray:
         """Certifying samples to expect of the pair of a transition, (R, 1)."""
-        visits = self._learned_visits.astype(np.float64)
-        total = np.maximum(visits.sum(axis=1, keepdims=True), 1.0)
-        usual: FloatArray = (visits**2).sum(axis=1, keepdims=True) / total
-        return usual * (self._certifying / self._learning)
+        squares = (self._frozen_visits(slice(None)) ** 2).sum(axis=1, keepdims=True)
+        usual: FloatArray = self._certifying * squares / np.maximum(self._frozen_total, 1.0) ** 2
+        return usual
 
     def _margin_tables(self) -> Tables:
         low, high = self._shape.value_range
@@ -206,17 +209,28 @@ class CertifiedState(TransitionState):
             "most": np.full(len(self.diverged), high - low),
         }
 
-    @property
-    def _learned_visits(self) -> npt.NDArray[np.uint32]:
-        return self.state.tables["visits"].reshape(len(self.diverged), -1)
+    def _frozen_visits(self, pairs: slice) -> FloatArray:
+        """Those before this phase, (R, pairs)."""
+        tables = self.state.tables["visits"], self.sums["count"]
+        visits, counted = (table.reshape(len(self.diverged), -1)[:, pairs] for table in tables)
+        return visits.astype(np.float64) - counted
 
     def _expected_samples(self, pairs: slice) -> FloatArray:
         """Certifying samples to expect of some pairs, from what was known before the first: (R, pairs)."""
-        visits = self._learned_visits[:, pairs]
+        visits = self._frozen_visits(pairs)
         if self.generative:
             return np.full(visits.shape, float(self._certifying * self._rounds))
-        expected: FloatArray = visits * (self._certifying / self._learning)
-        return expected
+        return visits * (self._certifying / np.maximum(self._frozen_total, 1.0))
+
+    @property
+    def _frozen_total(self) -> FloatArray:
+        """Visits of all pairs before this phase, (R, 1)."""
+        tables = self.state.tables["visits"], self.sums["count"]
+        visits, counted = (
+            table.reshape(len(self.diverged), -1).sum(axis=1, keepdims=True, dtype=np.float64) for table in tables
+        )
+        total: FloatArray = visits - counted
+        return total
 
     def save(self) -> Tables:
         return self.state.save() | self._own()
@@ -231,6 +245,7 @@ class CertifiedState(TransitionState):
         check_tables({name: table for name, table in saved.items() if name in own}, expected)
         for name, table in own.items():
             table[...] = saved[name]
+        self._forget()
 
     def _own(self) -> Tables:
         margins = {f"margin_{name}": table for name, table in self.margins.items()}
@@ -294,9 +309,11 @@ class Certified:
     def initial_state(self, source: Source, replications: int, steps: int) -> CertifiedState:
         """Fresh tables; of a log whose length only reading tells, the expected part teaches."""
         shape = source.shape
-        _checks.must(not source.is_replayed, "a certificate must see each transition once: give the log, not a replay")
-        learning = math.ceil((1.0 - self.share) * steps)
-        _checks.must(learning < steps, f"a certificate needs at least two steps: got {steps}")
+        _checks.must(
+            source.is_fresh, "a certificate must see each transition once, in order: give the log, not a replay"
+        )
+        _checks.must(steps >= 2, f"a certificate needs at least two steps: got {steps}")
+        learning = min(math.ceil((1.0 - self.share) * steps), steps - 1)
         margins = 0 if self.generative else math.floor(_MARGIN_SHARE * learning)
         state = self.learner.initial_state(source, replications, learning - margins)
         return CertifiedState(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-_BLOCK = 1 << 16  # cells whose sums are looked at together: what the grid of bets multiplies in memory
+_BLOCK = 1 << 13  # cells whose sums are looked at together: what the grid of bets multiplies in memory
 _BETS = 0.9 * 0.5 ** np.arange(14)
 _COSTS = -np.log1p(-_BETS) - _BETS
 

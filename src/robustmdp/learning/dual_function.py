@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from robustmdp.learning.levels import Level, level_of
 from robustmdp.learning.sources import Shape
 
 FloatArray = npt.NDArray[np.float64]
+_FEW = 4.0  # samples, so that some ratio above 1 is allowed everywhere
 
 
 class Tilt(NamedTuple):
@@ -33,8 +35,7 @@ class DualFunction:
     def __init__(self, ambiguity: Ambiguity, shape: Shape, inside: bool) -> None:
         if shape.reward_range is None:
             _checks.fail("a certificate must know the rewards: give reward_range=(smallest, largest)")
-        self.level: Level = level_of(ambiguity, shape)
-        self.is_smooth = self.level.is_robust and self.level.is_smooth
+        self._ambiguity, self.shape = ambiguity, shape
         _checks.must(
             not self.is_smooth or hasattr(self.level.price, "renormalisation"),
             f"a certificate needs a built-in divergence: got {ambiguity!r}",
@@ -42,7 +43,19 @@ class DualFunction:
         nothing = (0.0, 0.0)
         self.paid, self.earned = (shape.reward_range, nothing) if inside else (nothing, shape.reward_range)
         self.typical_earned = 0.5 * sum(self.earned)
-        self.shape = shape
+
+    @cached_property
+    def level(self) -> Level:
+        """The level, with the compiled price, which does not travel."""
+        return level_of(self._ambiguity, self.shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "level"}
+
+    @property
+    def is_smooth(self) -> bool:
+        """Has f* derivatives?"""
+        return self.level.is_robust and self.level.is_smooth
 
     @property
     def power(self) -> float:
@@ -77,7 +90,7 @@ class DualFunction:
         """The largest y at which no sample can make up for all others: f*(y) and f*'(y) are at most sqrt(samples)."""
         if not self.is_smooth:
             return np.broadcast_to(math.inf, samples.shape)
-        root, k = np.sqrt(np.maximum(samples, 4.0)), self.power
+        root, k = np.sqrt(np.maximum(samples, _FEW)), self.power
         largest = np.minimum(root, (1.0 + k * root) ** (1.0 / k)) if k > 0.0 else root
         slope = np.empty(largest.size)
         self.level.price.slope(largest.reshape(-1), slope)

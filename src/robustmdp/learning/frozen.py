@@ -25,9 +25,9 @@ class Frozen(NamedTuple):
     policy: npt.NDArray[np.int32]  # (R, S) pairs
     v_lower: FloatArray  # (R, S + 1), the end last
     v_upper: FloatArray
-    eta: FloatArray  # (R, P); without a smooth f* a ceiling of outcomes
+    eta: npt.NDArray[np.float32]  # (R, P); without a smooth f* a ceiling of outcomes
     weight: FloatArray  # (R, P)
-    floor: FloatArray  # (R, P): the lowest outcome that has been seen
+    floor: npt.NDArray[np.float32]  # (R, P): the lowest outcome that has been seen, rounded upwards
     centre: FloatArray  # (R, P): about the mean of earned + J
     eta_lower: FloatArray  # (R, S), for lower bounds, where nature may find an outcome that was never seen
     weight_lower: FloatArray  # (R, S)
@@ -60,23 +60,26 @@ def freeze(function: DualFunction, state: LearnerState, samples: Samples, margin
     shape, replications = function.shape, len(state.diverged)
     low, high = shape.value_range
     q = state.q().reshape(replications, shape.n_pairs)
+    if not (q.min() >= low and q.max() <= high):  # the copy is saved where it can be
+        q = np.clip(np.nan_to_num(q), low, high)
     v_lower, policy = np.zeros((replications, shape.n_states + 1)), np.empty((replications, shape.n_states), np.int32)
     for block in split_states(shape.state_ptr):
         top, first = greedy_pairs(q[:, block.pairs], block.starts)
         v_lower[:, block.states], policy[:, block.states] = np.clip(top, low, high), first + block.pairs.start
     v_upper = v_lower
     if margins:
-        v_lower = np.maximum(v_lower - margins["lower"], min(low, 0.0))
-        v_upper = np.minimum(v_upper + margins["upper"], max(high, 0.0))
+        least, most = (np.append(np.full(shape.n_states, bound), 0.0) for bound in (low, high))
+        v_lower = np.maximum(v_lower - margins["lower"], least)
+        v_upper = np.minimum(v_upper + margins["upper"], most)
     ball = function.level.is_constrained
     frozen = Frozen(
         policy,
         v_lower,
         v_upper,
-        eta=np.empty(q.shape),
+        eta=np.empty(q.shape, np.float32),
         weight=np.empty(q.shape) if ball else np.broadcast_to(function.level.numbers, q.shape),
-        floor=np.empty(q.shape),
-        centre=np.empty(q.shape) if ball else q,
+        floor=np.empty(q.shape, np.float32),
+        centre=q.copy() if ball else q,
         eta_lower=np.empty(policy.shape),
         weight_lower=np.empty(policy.shape),
     )
@@ -91,7 +94,8 @@ def _freeze_block(
     pairs, ball = block.pairs, function.level.is_constrained
     tables = _tables_of(state, function.shape.n_pairs, pairs)
     most = function.outcome_range(frozen.v_upper)[1]
-    floor = _floors(function, state.inside, tables, frozen.v_upper, samples.shape)
+    frozen.floor[:, pairs] = _round_up(_floors(function, state.inside, tables, frozen.v_upper, samples.shape))
+    floor = frozen.floor[:, pairs].astype(np.float64)
     weight, slope = frozen.weight[:, pairs], function.steepest(samples)
     if ball:
         # Far below the spread of outcomes, ratios are 0 or too large; a radius of inf has a weight of 0.
@@ -101,10 +105,10 @@ def _freeze_block(
     if function.is_smooth:
         learned = np.clip(tables["eta"], floor, floor + weight * slope)
         eta = np.where(weight > 0.0, np.where(np.isnan(learned), floor, learned), eta)
-    frozen.eta[:, pairs], frozen.floor[:, pairs] = eta, floor
+    frozen.eta[:, pairs] = _round_up(eta)  # a ceiling of min x + w must not be below it
     if ball:  # of a reward and of an outcome, each within its range
         typical = function.typical_earned
-        frozen.centre[:, pairs] = typical + np.clip(tables["learned"] - typical, floor, most)
+        frozen.centre[:, pairs] = typical + np.clip(frozen.centre[:, pairs] - typical, floor, np.maximum(most, floor))
     policy = frozen.policy[:, block.states] - pairs.start
     chosen = np.stack([np.take_along_axis(table, policy, axis=1) for table in (eta, weight, slope)])
     frozen.eta_lower[:, block.states], frozen.weight_lower[:, block.states] = _lower_duals(
@@ -113,14 +117,13 @@ def _freeze_block(
 
 
 def _tables_of(state: LearnerState, n_pairs: int, pairs: slice) -> dict[str, npt.NDArray[Any]]:
-    """Tables of some pairs, (R, pairs) each, with the learned Q and eta."""
+    """Tables of some pairs, (R, pairs) each, with the learned eta."""
     replications = range(len(state.diverged))
     names = state.tables.keys() & {"lowest", "lowest_reward", "lowest_offset", "weight"}
     tables = {name: state.tables[name].reshape(-1, n_pairs)[:, pairs] for name in names}
     spans = [slice(r * n_pairs + pairs.start, r * n_pairs + pairs.stop) for r in replications]
     return {
         **tables,
-        "learned": state.q().reshape(-1, n_pairs)[:, pairs],
         "eta": np.stack([state.eta(span) for span in spans]),
     }
 
@@ -129,7 +132,7 @@ def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, n
     """The largest q of each state, and the first pair that has it; q is (R, P)."""
     sizes = np.diff(starts, append=q.shape[1])
     top = np.maximum.reduceat(q, starts, axis=1)
-    candidates = np.where(q == np.repeat(top, sizes, axis=1), np.arange(q.shape[1]), q.shape[1])
+    candidates = np.where(q == np.repeat(top, sizes, axis=1), np.arange(q.shape[1]), q.shape[1] - 1)  # NaN has none
     return top, np.minimum.reduceat(candidates, starts, axis=1)
 
 
@@ -145,9 +148,13 @@ def _floors(
     if inside and "lowest_reward" in tables:
         value = value + tables["lowest_reward"]
     elif inside:
-        offset = np.nextafter(tables["lowest_offset"], np.float32(math.inf))  # rounded when it was kept
+        offset = _round_up(tables["lowest_offset"])  # rounded when it was kept
         value = value + (0.5 * sum(function.paid) + offset.astype(np.float64))
     return np.where(lowest < 0, most, value)
+
+
+def _round_up(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    return np.nextafter(numbers.astype(np.float32), np.float32(math.inf))
 
 
 def _lower_duals(

@@ -158,6 +158,8 @@ class GenerativeQLearning(Runnable):
 
     def samples_per_step(self, shape: Shape) -> int:
         """The first round: inner_steps + 1 samples of each pair."""
+        if isinstance(self.inner_steps, int):
+            return shape.n_pairs * (self.inner_steps + 1)
         return shape.n_pairs + int(self.inner_steps_of(shape)(0).sum())
 
     def samples_after(self, shape: Shape, steps: int) -> int:

@@ -94,7 +94,7 @@ def _status(run: Run, diverged_at: int, out_of_range: bool, bound: float) -> Sta
     sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
     if isinstance(run.learner, Certified):
         sure = "the run ended before anything was certified"
-        if math.isfinite(bound):
+        if isinstance(run.state, CertifiedState) and run.state.is_certifying:
             sure = f"the error is at most {bound:.3g} with {100 * run.learner.confidence:g} % confidence"
     if run.code == "interrupted":
         return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")

@@ -15,7 +15,8 @@ from robustmdp.learning.schedules import Setting
 from robustmdp.learning.sources import Shape
 
 FloatArray = npt.NDArray[np.float64]
-_LARGEST_WEIGHT = 1e15
+_SMALLEST_WEIGHT = 1e-300  # below it, outcomes in units of the weight are no numbers
+_LARGEST_WEIGHT = 1e15  # in spreads of values, or 1: an infinite one would make 0 * inf
 
 
 class Level(NamedTuple):
@@ -65,7 +66,8 @@ def level_of(ambiguity: Ambiguity, shape: Shape) -> Level:
     if constrained and np.isinf(numbers).all():
         constrained, numbers = False, np.zeros(1)
     if not constrained:
-        numbers = np.minimum(numbers, _LARGEST_WEIGHT)
+        low, high = shape.value_range if shape.reward_range else (0.0, 1.0)
+        numbers = np.where(numbers < _SMALLEST_WEIGHT, 0.0, np.minimum(numbers, _LARGEST_WEIGHT * max(high - low, 1.0)))
     is_smooth = divergence != TotalVariation()
     numbers = np.ascontiguousarray(numbers)
     return Level(price_of(divergence), True, is_smooth, constrained, divergence.edge, numbers)

@@ -212,6 +212,11 @@ class Trajectory:
         """Does it say the same transitions more than once?"""
         return self._passes > 1
 
+    @property
+    def in_order(self) -> bool:
+        """Does it say each transition once, as they came?"""
+        return self._seed is None
+
     def replay(self, passes: int, seed: int = 0) -> Trajectory:
         """The same log `passes` times over, shuffled anew in each pass; the same bits for the same seed.
 

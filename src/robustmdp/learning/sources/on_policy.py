@@ -22,7 +22,7 @@ class OnPolicySource(Source):
         self._source = source
         self.shape = replace(source.shape, state_ptr=states, actions=policy)
         self.name, self.length = source.name, source.length
-        self.is_generative, self.is_replayed = source.is_generative, source.is_replayed
+        self.is_generative, self.is_fresh = source.is_generative, source.is_fresh
 
     def follow_policy(self, first: int, room: Experience) -> int:
         """The next transitions that the policy could have made."""
