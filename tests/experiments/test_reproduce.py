@@ -250,6 +250,16 @@ def test_what_was_finished_is_found_again(tmp_path: Path) -> None:
     assert not (tmp_path / "unfinished").exists()
 
 
+def test_tasks_of_a_stopped_call_are_removed_when_all_is_complete(tmp_path: Path) -> None:
+    names = ("dmin", "limits")
+    with pytest.raises(Stopped):
+        reproduce(tiny.plan(*names), tmp_path, Serial(), progress=stop_after(4))
+    assert (tmp_path / "records" / "dmin.parquet").exists()
+    assert len(finished_in(tmp_path)) == 4
+    reproduce(tiny.plan(*names), tmp_path, Serial())
+    assert not (tmp_path / "unfinished").exists()
+
+
 def test_another_experiment_does_not_lose_what_a_stopped_one_had_finished(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         reproduce(tiny.plan("convergence"), tmp_path, Serial(), progress=stop_after(2))

@@ -42,8 +42,8 @@ STATEMENTS = {
     21: "Algorithm 2's error grows at most like d_min^-3 (Theorem 5.1 at lambda = 1/(1-gamma)).",
     22: "Algorithm 2 is better than Algorithm 1 at 1e6 samples for lambda >= 1: the text exempts lambda = 0.5.",
     23: "The robust value no longer depends on P* as lambda goes to 0 (section 6.2).",
-    24: "For small lambda, |TV1 - TV2| is about gamma |min V1 - min V2| (section 6.3).",
-    25: "For large lambda, |TV1 - TV2| is about gamma |E(V1 - V2)|, usually larger than for a small one (section 6.3).",
+    24: "For small lambda, TV1 and TV2 are about gamma (min V1 - min V2) apart (section 6.3).",
+    25: "For large lambda, TV1 and TV2 are about gamma E(V1 - V2) apart, usually further than for small (section 6.3).",
     26: "The statistical error grows with lambda like the lower bound of Theorem 3.2 (section 6.3).",
 }
 

@@ -83,7 +83,7 @@ def reproduce(
             folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
         records = {name: folder.found(name) if resume else None for name in planned}
         meter = _Meter({name: params for name, params in planned.items() if records[name] is None}, progress)
-        tasks = list(_tasks(meter.planned))
+        tasks = list(_tasks(planned))  # also those of experiments that an earlier, stopped call completed
         if not resume:
             folder.forget(tasks)
         for name, params in meter.planned.items():
