@@ -1,12 +1,11 @@
-"""Coverage and width of certificates without a model: 1,000 runs a setting, beside the same with Hoeffding's deviations.
+"""Coverage and width of certificates without a model: 1,000 runs a setting, beside those with Hoeffding's deviations.
 
-A certificate covers if lower <= the worst case of the learned policy and the best worst case <= upper, at all states. One
-that only says what is possible at all does not count.
+A certificate covers if lower <= the worst case of the learned policy and the best worst case <= upper, at all states.
+One that only says what is possible at all does not count.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -105,7 +104,9 @@ def main(runs: int = 1000, samples: int = 200_000) -> int:
     """Print a line per setting; the exit code is the number of settings that cover too seldom."""
     failures = 0
     print(f"{runs} runs a setting, {samples:,} samples, confidence {CONFIDENCE}")
-    print(f"{'world':<12}{'ambiguity':<36}{'sampled by':<12}{'covered':>8}{'narrow':>8}{'width':>9}{'Hoeffding':>11}{'error':>9}")
+    print(
+        f"{'world':<12}{'ambiguity':<36}{'sampled by':<12}{'covered':>8}{'narrow':>8}{'width':>9}{'Hoeffding':>11}{'error':>9}"
+    )
     for name, world in worlds().items():
         least, most = world.value_range
         for ambiguity in ambiguities(world):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from robustmdp.experiments import NAMES
@@ -20,18 +21,18 @@ LONGEST = 12.0  # seconds until a kill
 COMMAND = [str(Path(sys.executable).with_name("robustmdp")), "reproduce", "--quick", "--out"]
 
 
-def finished(out: Path) -> dict[tuple[str, str], Table]:
-    """Tasks, by experiment and file."""
-    return {(path.parent.name, path.name): read_table(path) for path in out.glob("unfinished/*/[!.]*.parquet")}
+def finished(out: Path) -> dict[str, Table]:
+    """Tasks, by file."""
+    return {path.name: read_table(path) for path in out.glob("unfinished/[!.]*.parquet")}
 
 
 def records(out: Path) -> dict[str, Table]:
     return {name: read_table(path) for name in NAMES if (path := out / "records" / f"{name}.parquet").exists()}
 
 
-def repeated(task: Table, found: Table | None) -> bool:
+def repeated(task: Table, found: Iterable[Table]) -> bool:
     """Was it done again? Its seconds, which no second run would hit, would be others."""
-    return found is None or not set(task["seconds"].tolist()) <= set(found["seconds"].tolist())
+    return not any(set(task["seconds"].tolist()) <= set(table["seconds"].tolist()) for table in found)
 
 
 def main(seed: int) -> int:
@@ -39,7 +40,7 @@ def main(seed: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "killed"
         subprocess.run([*COMMAND, str(whole)], check=True, capture_output=True)
-        kept: dict[tuple[str, str], Table] = {}
+        kept: dict[str, Table] = {}
         while kills < MOMENTS and len(records(out)) < len(NAMES):
             process = subprocess.Popen([*COMMAND, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(draws.uniform(1.0, LONGEST))
@@ -49,8 +50,8 @@ def main(seed: int) -> int:
             kills += 1
             time.sleep(2.0)  # orphaned workers notice within a second
             now, complete = finished(out), records(out)
-            for (name, file), task in kept.items():
-                failures += repeated(task, now.get((name, file), complete.get(name)))
+            for file, task in kept.items():
+                failures += repeated(task, [now[file]] if file in now else complete.values())
             kept |= now
             print(
                 f"kill {kills}: {len(now)} tasks and {len(complete)} experiments finished, {failures} failures",
@@ -58,7 +59,7 @@ def main(seed: int) -> int:
             )
         subprocess.run([*COMMAND, str(out)], check=True, capture_output=True)
         wanted, found = records(whole), records(out)
-        failures += sum(repeated(task, found.get(name)) for (name, _), task in kept.items())
+        failures += sum(repeated(task, found.values()) for task in kept.values())
         failures += sum(wanted[name].without(*VOLATILE) != found[name].without(*VOLATILE) for name in NAMES)
     print(f"{kills} kills, {failures} failures")
     return 1 if failures or kills == 0 else 0

@@ -208,11 +208,14 @@ void bind_refiner(nb::module_& m) {
                                 following.data());
              })
         .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, int64_t number, bool fresh,
-                              int64_t inner_steps) {
+                              int64_t first, Array<const int64_t> inner_steps) {
             require_same_size(refiner.tables(), known.world);
+            require(static_cast<int64_t>(inner_steps.size()) == known.world.n_pairs() &&
+                        *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
+                    "inner_steps must have one number per pair");
             const Round round = round_of(refiner, v, number, fresh);
             const nb::gil_scoped_release release;
-            refine_all(refiner, known.world, round, inner_steps);
+            refine_all(refiner, known.world, round, first, inner_steps.data());
         });
 }
 

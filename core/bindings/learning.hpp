@@ -63,6 +63,7 @@ public:
         take(view.q, "q", cells);
         take(view.visits, "visits", cells);
         take(view.average, "average", cells);
+        take(view.averaged, "averaged", cells);
         take(view.eta, "eta", cells);
         take(view.weight, "weight", cells);
         take(view.lowest, "lowest", cells);
@@ -138,8 +139,9 @@ inline void require_tables(const LearnerState& tables, const SettingsArrays& set
             "the default learner needs average and lowest, the printed algorithms eta");
     require(!tables.lowest || !settings.view.inside || tables.lowest_reward || tables.lowest_offset,
             "there must be a table of the lowest rewards");
-    require(!tables.average || !tables.lowest || !is_smooth || (tables.offset && tables.curvature),
+    require(!is_averaged || !tables.lowest || !is_smooth || (tables.offset && tables.curvature),
             "there must be tables of the dual variable");
+    require(is_averaged || !tables.average == !tables.averaged, "there must be a table of how many iterates are averaged");
     require(!settings.view.constrained || (tables.weight && (!is_smooth || tables.excess)),
             "there must be tables of the weight");
 }

@@ -89,6 +89,7 @@ private:
         const double target = dual_.move(cell, weight, x, seen, size, before, value);
         const double q = (1.0 - beta) * tables_.q[cell] + beta * (seen.reward - paid + target);
         tables_.q[cell] = q;
+        if (tables_.average) average_iterate(tables_, cell, static_cast<double>(step) >= settings_.burn_in);
         if (magnitude(q) < INFINITE)
             renew_greedy(tables_, tables_.q, replication, seen.state, seen.pair);
         else

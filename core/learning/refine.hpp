@@ -33,8 +33,7 @@ public:
 
     void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
                 const int32_t* following) override {
-        const double weight = dual_.weight(pair), beta = q_steps_(round.number);
-        const int64_t drawn = round.number * (inner_steps + 1);  // of this pair, before this round
+        const double weight = dual_.weight(pair);
         const int64_t n = tables_.replications, first = dual_.learns(weight) || tables_.lowest ? 0 : inner_steps;
         if (round.fresh && dual_.learns(weight))
             for (int64_t r = 0; r < n; ++r)
@@ -44,19 +43,28 @@ public:
             const double size = is_last ? 0.0 : eta_steps_.absolute(eta_steps_(inner), settings_.discount, weight);
             for (int64_t r = 0; r < n; ++r) {
                 const int64_t cell = r * tables_.n_pairs + pair;
+                const double drawn = tables_.visits[cell];
                 const double* v = round.v + r * (tables_.n_states + 1);
                 const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
                 const double paid = settings_.inside ? seen.reward : 0.0,
                              x = paid + settings_.discount * v[seen.successor];
-                const double target = dual_.move(cell, weight, x, seen, size, static_cast<double>(drawn + inner),
+                const double target = dual_.move(cell, weight, x, seen, size, drawn + static_cast<double>(inner),
                                                  [v](int64_t successor) { return v[successor]; });
-                double& q = tables_.q[cell];
-                if (is_last) q = (1.0 - beta) * q + beta * (seen.reward - paid + target);
+                if (is_last) finish(cell, round.number, seen.reward - paid + target, inner_steps + 1);
             }
         }
     }
 
 private:
+    void finish(int64_t cell, int64_t round, double target, int64_t draws) {
+        const double beta = q_steps_(round);
+        double& q = tables_.q[cell];
+        q = (1.0 - beta) * q + beta * target;
+        const int64_t visits = tables_.visits[cell] + draws;
+        tables_.visits[cell] = visits < UINT32_MAX ? static_cast<uint32_t>(visits) : UINT32_MAX;
+        if (tables_.average) average_iterate(tables_, cell, static_cast<double>(round) >= settings_.burn_in);
+    }
+
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
@@ -64,14 +72,18 @@ private:
     PrintedStep<Price> dual_;
 };
 
-// A round over all pairs of a known world.
-inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t inner_steps) {
-    const int64_t draws = inner_steps + 1, first = round.number * world.n_pairs() * draws;
-    std::vector<double> rewards(draws * world.replications());
-    std::vector<int32_t> following(rewards.size());
+// A round over all pairs of a known world, each with its number of inner steps, from number `first` of each stream on.
+inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first,
+                       const int64_t* inner_steps) {
+    std::vector<double> rewards;
+    std::vector<int32_t> following;
     for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {
-        world.sample_pair(first + pair * draws, pair, draws, rewards.data(), following.data());
-        refiner.refine(round, pair, inner_steps, rewards.data(), following.data());
+        const int64_t draws = inner_steps[pair] + 1;
+        rewards.resize(draws * world.replications());
+        following.resize(rewards.size());
+        world.sample_pair(first, pair, draws, rewards.data(), following.data());
+        refiner.refine(round, pair, inner_steps[pair], rewards.data(), following.data());
+        first += draws;
     }
 }
 

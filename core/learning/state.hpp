@@ -21,6 +21,7 @@ struct LearnerState {
     double* weight;    // of a ball
     float* excess;     // running mean of |f(t) - radius|
     uint32_t* visits;
+    uint32_t* averaged;     // iterates in the average, of the printed algorithms
     int32_t* lowest;        // the successor with the lowest outcome so far, -1 for none
     double* lowest_reward;  // and what it paid, where that belongs to the outcome
     float* lowest_offset;   // the same less the anchor, where it is a bound only
@@ -82,6 +83,14 @@ inline uint32_t count_visit(uint32_t& visits) {
     const uint32_t before = visits;
     visits += before < UINT32_MAX;
     return before;
+}
+
+// The mean of the iterates after the burn-in (Polyak and Ruppert); before, the iterate itself.
+inline void average_iterate(const LearnerState& tables, int64_t cell, bool is_burnt_in) {
+    double& average = tables.average[cell];
+    const double q = tables.q[cell];
+    const double before = is_burnt_in ? count_visit(tables.averaged[cell]) : 0.0;
+    average = before > 0.0 ? average + (q - average) / (before + 1.0) : q;
 }
 
 // Keep greedy[state] at the pair of the largest value after that of `pair` changed; ties go to the first pair.

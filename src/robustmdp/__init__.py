@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from robustmdp.learning import MarkovianQLearning as MarkovianQLearning
     from robustmdp.learning import MultilevelQLearning as MultilevelQLearning
     from robustmdp.learning import PlugIn as PlugIn
+    from robustmdp.learning import learn_value as learn_value
     from robustmdp.learning import learn_worst_case as learn_worst_case
     from robustmdp.learning import resume as resume
     from robustmdp.learning import run_many as run_many
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from robustmdp.models import Simulator as Simulator
     from robustmdp.models import Trajectory as Trajectory
     from robustmdp.models import estimate as estimate
+    from robustmdp.models import to_gymnasium as to_gymnasium
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import PolicyIteration as PolicyIteration
@@ -91,12 +93,13 @@ _ROOMS = {
         "MarkovianQLearning",
         "MultilevelQLearning",
         "PlugIn",
+        "learn_value",
         "learn_worst_case",
         "resume",
         "run_many",
         "schedules",
     ),
-    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate"),
+    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
     "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),

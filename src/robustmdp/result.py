@@ -171,10 +171,11 @@ class Solution:
             for state, action, value in zip(*(table[key][:6] for key in ("state", "action", "value")), strict=True)
         ]
         more = f", ... ({len(self.value):,} states)" if len(self.value) > len(shown) else ""
+        certainty = _certainty(self.error_bound, self.confidence)
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
-            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {_certainty(self.error_bound, self.confidence)}"),
+            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {certainty}"),
             ("policy", ", ".join(shown) + more),
         ]
 

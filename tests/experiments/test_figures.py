@@ -224,6 +224,37 @@ def test_equivalence(figure_of: Any) -> None:
         assert np.all(np.diff(curve.y) <= 1e-9)
 
 
+def test_rates(figure_of: Any) -> None:
+    drawn = panels(figure_of("rates"))
+    assert [panel.title for panel in drawn] == ["λ = 1", "λ = 10"]
+    for panel in drawn:
+        assert (labels(panel), scales(panel)) == (("samples", "max |Q − Q*|"), ("log", "log"))
+        assert len(panel.curves) == 7
+        assert all(banded(curve) for curve in panel.curves)
+
+
+def test_step_sizes(figure_of: Any) -> None:
+    drawn = panels(figure_of("step-sizes"))
+    assert [labels(panel)[0] for panel in drawn] == ["inner steps T'"] * 2 + ["iterations T"] * 2
+    assert [str(curve.key.value) for curve in drawn[0].curves] == ["the paper's steps", "0.3", "0.7"]
+    assert [len(panel.curves) for panel in drawn] == [3, 3, 4, 4]
+
+
+def test_limits(figure_of: Any) -> None:
+    values, gaps = panels(figure_of("limits"))
+    same, other = values.curves
+    assert same.y[0] < same.y[1]  # probabilities are forgotten as lambda falls
+    assert other.y[0] > other.y[1]  # successors are not
+    assert [curve.x.tolist() for curve in gaps.curves] == [[1e-3, 1.0, 1e3]] * 2
+
+
+def test_exploration(figure_of: Any) -> None:
+    drawn = panels(figure_of("exploration"))
+    assert [panel.title for panel in drawn] == ["chain that returns"] * 2 + ["river swim"] * 2
+    assert all(len(panel.curves) == 4 for panel in drawn)
+    assert all(banded(curve) for panel in drawn for curve in panel.curves)
+
+
 def test_sample_efficiency(figure_of: Any) -> None:
     drawn = panels(figure_of("sample-efficiency"))
     assert [panel.title for panel in drawn] == ["chi-square penalty, λ = 1", "KL penalty, λ = 1", "KL ball, ρ = 0.1"]

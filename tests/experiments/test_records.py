@@ -386,3 +386,75 @@ def test_an_interrupt_amid_an_exact_solution_is_no_result(name: str, monkeypatch
     monkeypatch.setattr(rm.PolicyIteration, "iterate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         experiment_named(name).run(tiny.params(name), Serial())
+
+
+# What the text claims.
+
+
+def test_rates_are_those_of_the_learners() -> None:
+    table = tiny.records("rates").where(weight=10.0, budget=10_000)
+    world, doubt = rm.problems.chain(0.8, 0.5), rm.Penalized(rm.ChiSquare(), 10.0)
+    exact = rm.solve(world, doubt, tol=1e-10).q
+    learners = {
+        "algorithm-2-averaged": rm.MarkovianQLearning.paper(doubt, averaging=True, burn_in=0.5),
+        "algorithm-1": rm.GenerativeQLearning.paper(doubt, 22),  # sqrt(10,000/20)
+        "generative": rm.GenerativeQLearning(doubt),
+    }
+    for method, learner in learners.items():
+        of = table.where(method=method, seed=1)
+        alone = learner.run(world, samples=10_000, seed=1)
+        assert of["samples"].tolist() == [alone.samples]
+        assert of["error"][0] == pytest.approx(np.abs(alone.q - exact).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 0.7])
+def test_the_inner_loop_alone_is_gradient_ascent(power: float) -> None:
+    weight, lengths = 10.0, (30, 100)
+    table = tiny.records("step-sizes").where(loop="inner", weight=weight, power=power, seed=2)
+    world, doubt = rm.problems.chain(0.8), rm.Penalized(rm.ChiSquare(), weight)
+    v = np.clip(rm.solve(world, doubt, tol=1e-10).value, 0.0, 10.0)
+    diameter = 20.0 + 4.0 * weight
+    scale = diameter / ((diameter + 10.0) / (2.0 * weight)) if power == 0.0 else weight
+    rng, largest = np.random.default_rng(2), np.zeros(2)
+    for pair in range(world.n_pairs):
+        row = slice(world.indptr[pair], world.indptr[pair + 1])
+        p, x = world.probabilities[row], v[world.indices[row]]
+        outcomes, eta = rng.choice(x, 100, p=p), 0.0
+        for t in range(100):
+            slope = 1.0 - max(0.0, eta + 2.0 * weight - outcomes[t]) / (2.0 * weight)
+            eta += scale * (t + 1.0) ** -(power or 0.5) * slope
+            eta = min(max(eta, -2.0 * weight), 20.0 + 2.0 * weight)
+            if t + 1 in lengths:
+                reached = eta + weight - float(p @ np.maximum(0.0, eta + 2.0 * weight - x) ** 2) / (4.0 * weight)
+                at = lengths.index(t + 1)
+                largest[at] = max(largest[at], rm.worst_case(doubt, p, x).value - reached)
+    assert table["error"].tolist() == pytest.approx(largest.tolist(), abs=1e-9)
+
+
+def test_gaps_and_their_formulas_by_naive_loops() -> None:
+    table = tiny.records("limits").where(part="gap", weight=1.0, seed=4)
+    world, doubt = rm.problems.chain(0.8), rm.Penalized(rm.ChiSquare(), 1.0)
+    pair_of_values = np.random.default_rng(4).uniform(0.0, 10.0, (2, 10))
+    swept, mean = [], 0.0
+    for v in pair_of_values:
+        best = np.full(10, -math.inf)
+        for pair in range(world.n_pairs):
+            row = slice(world.indptr[pair], world.indptr[pair + 1])
+            p, following = world.probabilities[row], world.indices[row]
+            worst = world.rewards[pair] + 0.9 * rm.worst_case(doubt, p, v[following]).value
+            best[world.states[pair]] = max(best[world.states[pair]], worst)
+            mean = max(mean, 0.9 * abs(float(p @ (pair_of_values[0] - pair_of_values[1])[following])))
+        swept.append(best)
+    assert table["gap"][0] == pytest.approx(np.abs(swept[0] - swept[1]).max(), rel=1e-9)
+    assert table["least"][0] == pytest.approx(0.9 * abs(pair_of_values[0].min() - pair_of_values[1].min()), rel=1e-12)
+    assert table["mean"][0] == pytest.approx(mean, rel=1e-12)
+
+
+def test_losses_are_those_of_the_learned_policies() -> None:
+    table = tiny.records("exploration").where(world="river-swim", behaviour="greedy", budget=1000, seed=1)
+    world, doubt = rm.problems.river_swim(discount=0.9), rm.Penalized(rm.ChiSquare(), 1.0)
+    learned = rm.MarkovianQLearning(doubt, rm.EpsilonGreedy(0.1)).run(world, 1000, seed=1)
+    best, own = rm.solve(world, doubt).value[0], rm.evaluate(world, learned.policy, doubt).value[0]
+    assert table["loss"][0] == pytest.approx(best - own, abs=1e-7)
+    assert learned.visits is not None
+    assert table["rarest"].tolist() == [learned.visits.min()]

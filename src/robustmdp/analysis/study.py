@@ -15,11 +15,11 @@ from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.analysis.sweep import FloatArray, Form, Sweep, sweep
 from robustmdp.divergences import ChiSquare, FDivergence, TotalVariation
 from robustmdp.models import MDP, Counts
+from robustmdp.models.start import distribution
 from robustmdp.planning import solve
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import Point, certainly_worse
-from robustmdp.tuning.start import distribution
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 

@@ -98,7 +98,7 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp.cli import show
     from robustmdp.cli.sources import parse_source
     from robustmdp.cli.words import parse_ambiguity, refuse_log
-    from robustmdp.tuning.start import distribution
+    from robustmdp.models.start import distribution
 
     del quiet
     ambiguity: Any = parse_ambiguity(options["divergence"], options["weight"], options["radius"])

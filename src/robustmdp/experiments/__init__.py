@@ -1,4 +1,4 @@
-"""The paper's figures and claims, one file per figure: Params, run -> records, check(records) -> claims."""
+"""The paper's figures and claims and our own, one file per figure: Params, run -> records, check(records) -> claims."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ NAMES = (
     "dmin",
     "markovian",
     "behaviour",
+    "rates",
+    "step-sizes",
+    "limits",
+    "exploration",
     "equivalence",
     "sample-efficiency",
     "memory",

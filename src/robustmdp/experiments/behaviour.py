@@ -11,11 +11,12 @@ import numpy as np
 from robustmdp.experiments import claims, curves, markovian
 from robustmdp.experiments.claims import Claim, Finding
 from robustmdp.experiments.params import OnLoop, Penalties, Replications
-from robustmdp.experiments.work import Item, Maps, gather, product, seed_groups
+from robustmdp.experiments.work import Item, Maps, chain_of, gather, product, seed_groups
 from robustmdp.report import Figure, Key, Panel
 from robustmdp.table import Table
 
 TITLE = "Behaviour policies"
+_BOUND = -3.0  # the power of d_min in Theorem 5.1's rate for chi-square at lambda = 1/(1-gamma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +53,51 @@ def run(params: Params, engine: Maps) -> Table:
 
 
 def check(records: Table) -> list[Claim]:
-    """Claim 11, for every lambda."""
+    """Claims 11, for every lambda, and 21."""
     found = []
     for (stay, restart), of in records.groups("stay", "restart"):
         count = len(of.values("weight"))
         parts = [(f"λ = {weight:g}", _falls(each, count)) for (weight,), each in of.groups("weight")]
         setting = f"{markovian.NAMES[markovian.PAPER]}, T = {of['step'].max():,}, q = {restart:g}"
         found.append(Claim(11, setting, stay, claims.together(parts)))
+        nearest = min(of.values("weight"), key=lambda weight: abs(weight * (1.0 - of["discount"][0]) - 1.0))
+        found.append(Claim(21, f"{setting}, λ = {nearest:g}", stay, _by_d_min(of.where(weight=nearest))))
     return found
+
+
+def _by_d_min(records: Table) -> Finding:
+    """The exponent in d_min from each behaviour to the next: nowhere steeper than the bound."""
+    from robustmdp import theory
+
+    mdp = chain_of({name: float(records[name][0]) for name in ("stay", "restart", "discount")})
+    shares, errors = curves.by_seed(curves.last(records), "behaviour")
+    d_min = np.array([float(theory.occupancy(mdp, [share, 1.0 - share]).smallest) for share in shares])
+    order = np.argsort(d_min)
+    d_min, errors = d_min[order], errors[:, order]
+    steps = [
+        (f"{d_min[i]:.2g} to {d_min[i + 1]:.2g}", _slope(d_min[i : i + 2], errors[:, i : i + 2], len(d_min) - 1))
+        for i in range(len(d_min) - 1)
+        if d_min[i + 1] > 1.01 * d_min[i]
+    ]
+    test = (
+        f"exponents in d_min from each behaviour to the next, bootstrap over {len(errors)} seeds, "
+        f"{claims.LEVEL:.0%} for all together, at least {_BOUND:g}"
+    )
+    if not steps:
+        return Finding("within noise", "one behaviour", test, "One level of d_min shows no exponent.")
+    overall = f"{curves.exponent(d_min, errors.mean(axis=0))[0]:.2f}"
+    numbers = f"exponent {overall} over all, by step {', '.join(f'{name}: {found}' for name, found in steps)}"
+    against = ", ".join(name for name, found in steps if found.high < _BOUND)
+    if against:
+        return Finding("does not hold", numbers, test, f"The error grows faster than d_min^{_BOUND:g} from {against}.")
+    unclear = ", ".join(name for name, found in steps if found.low < _BOUND)
+    if unclear:
+        return Finding("within noise", numbers, test, f"The interval contains {_BOUND:g} from {unclear}.")
+    return Finding("holds", numbers, test)
+
+
+def _slope(d_min: curves.FloatArray, errors: curves.FloatArray, comparisons: int) -> claims.Exponent:
+    return claims.fit_exponent(d_min, errors, claims.LEVEL / comparisons)
 
 
 def _falls(records: Table, parts: int) -> Finding:

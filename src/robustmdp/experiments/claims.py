@@ -1,4 +1,4 @@
-"""The paper's twelve statements as tests that can fail: each finding has a verdict, its numbers and its test."""
+"""Statements as tests that can fail, twelve of the figures and more of the text: a verdict, its numbers, its test."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "within noise"]
 
 _SEEDS_FOR_A_WIDTH = 5
+_RESAMPLES = 2000
 LEVEL = 0.05  # of a statement in one world, for all its comparisons and parts together
 STATEMENTS = {
     1: "The deviation of the robust from the nominal value falls as lambda grows.",
@@ -30,6 +31,20 @@ STATEMENTS = {
     10: "Algorithm 2 is better than Algorithm 1 at 1e6 samples.",
     11: "Algorithm 2 is better as the behaviour policy approaches 0.5.",
     12: "The stationary distribution is about uniform at pi = 0.5, and a pair becomes inaccessible as pi nears 0 or 1.",
+    13: "Algorithm 2's error falls at least like T^(-1/3) (Theorem 5.1).",
+    14: "With Polyak averaging Algorithm 2 comes to T^(-1/2) and closer than without (section 5, conclusion).",
+    15: "Algorithm 1's error falls at least like the bound of Theorem 4.2 with T' = T: N^(-1/4) log N in N samples.",
+    16: "Under Assumption 5.2 the rate of Algorithm 1 improves from N^(-1/4) to N^(-1/3), T' = sqrt(T) (section 5).",
+    17: "Ours, not the paper's: the default learners, which average, come to N^(-1/2).",
+    18: "The error of the inner loop falls at least like the bound of Theorem 4.1, T'^(-1/2) log T'.",
+    19: "Inner steps alpha = t^-k give T'^-min(k, 1-k), so k = 1/2 is the best (section 4).",
+    20: "Outer steps beta = t^-k converge more slowly than 1/(1 + (1-gamma) t) (section 4).",
+    21: "Algorithm 2's error grows at most like d_min^-3 (Theorem 5.1 at lambda = 1/(1-gamma)).",
+    22: "Algorithm 2 is better than Algorithm 1 at 1e6 samples for lambda >= 1: the text exempts lambda = 0.5.",
+    23: "The robust value no longer depends on P* as lambda goes to 0 (section 6.2).",
+    24: "For small lambda, |TV1 - TV2| is about gamma |min V1 - min V2| (section 6.3).",
+    25: "For large lambda, |TV1 - TV2| is about gamma |E(V1 - V2)|, usually larger than for a small one (section 6.3).",
+    26: "The statistical error grows with lambda like the lower bound of Theorem 3.2 (section 6.3).",
 }
 
 
@@ -44,7 +59,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper in one world, and what the records say of it."""
+    """A statement in one world, and what the records say of it."""
 
     number: int
     setting: str
@@ -58,7 +73,7 @@ class Claim:
 
 
 def no_claims(records: Table) -> list[Claim]:
-    """What an experiment finds that none of the twelve is about."""
+    """What an experiment finds that no statement is about."""
     del records
     return []
 
@@ -229,6 +244,48 @@ def mean_interval(values: FloatArray) -> tuple[float, float]:
     if n < 2:
         return float(values.mean()), math.nan
     return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+
+
+class Exponent(NamedTuple):
+    """b of error ~ x^b with its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def fit_exponent(x: FloatArray, values: FloatArray, level: float = LEVEL) -> Exponent:
+    """The slope of log mean error, of (seeds, levels), against log x; seeds are drawn with replacement.
+
+    >>> x = np.array([1.0, 10.0, 100.0])
+    >>> fit_exponent(x, 3.0 / np.sqrt(x) * np.ones((9, 1)))
+    Exponent(value=-0.5, low=-0.5, high=-0.5)
+    """
+    logs = np.log(x) - np.log(x).mean()
+    draws = np.random.default_rng(0).integers(0, len(values), (_RESAMPLES, len(values)))
+    means = np.concatenate([values.mean(axis=0)[None], values[draws].mean(axis=1)])
+    slopes = np.round(np.log(means) @ logs / (logs @ logs), 9)
+    low, high = np.quantile(slopes[1:], [0.5 * level, 1.0 - 0.5 * level])
+    return Exponent(float(slopes[0]), float(low), float(high))
+
+
+def reaches(found: Exponent, rate: float, slower: float | None = None) -> Verdict:
+    """Does an error fall at least at a rate?
+
+    It does not if the whole interval is slower. It does if the whole interval is at least as fast or, where a
+    `slower` rate is given that the claim improves on, faster than that one.
+
+    >>> reaches(Exponent(-0.5, -0.6, -0.4), -1 / 3), reaches(Exponent(-0.5, -0.6, -0.4), -0.5)
+    ('holds', 'within noise')
+    >>> reaches(Exponent(-0.5, -0.6, -0.4), -0.5, -1 / 3), reaches(Exponent(-0.3, -0.4, -0.2), -0.5, -1 / 3)
+    ('holds', 'does not hold')
+    """
+    if found.low > rate:
+        return "does not hold"
+    return "holds" if found.high <= (rate if slower is None else slower) else "within noise"
 
 
 def together(parts: Sequence[tuple[str, Finding]]) -> Finding:

@@ -145,23 +145,24 @@ def _beside_the_bound(records: Table) -> Panel:
     drawn = [Curve(Key("line", "measured"), weights, errors.mean(axis=0), style="line+points")]
     if records["divergence"][0] == "chi2":
         for form, name in (("printed", "bound as printed"), ("true", "bound with true constants")):
-            values = np.array([_bound(records, weight, form) for weight in weights])
+            steps, inner = int(records["step"].max()), int(records["inner_steps"][0])
+            discount = float(records["discount"][0])
+            values = np.array([bound(steps, inner, discount, weight, form) for weight in weights])
             drawn.append(Curve(Key("line", name), weights, values, style="dashed"))
     return Panel("Beside Theorem 4.2", "λ", "max |Q_T − Q*|", tuple(drawn), "log", "log")
 
 
-def _bound(records: Table, weight: float, form: str) -> float:
+def bound(steps: int, inner_steps: int, discount: float, weight: float, form: str) -> float:
     """Theorem 4.2 with the paper's constants, or with the true ones and the factor that its proof gives."""
     from robustmdp import theory
     from robustmdp.divergences import ChiSquare
 
-    discount, steps = float(records["discount"][0]), int(records["step"].max())
     values = (0.0, 1.0 / (1.0 - discount))
     theta = (-2.0 * weight, 2.0 / (1.0 - discount) + 2.0 * weight)
     world = (ChiSquare(), weight, values, theta)
     return theory.generative_bound(
         steps,
-        int(records["inner_steps"][0]),
+        inner_steps,
         n_pairs=_PAIRS,
         discount=discount,
         diameter=theta[1] - theta[0],

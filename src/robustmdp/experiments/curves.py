@@ -31,6 +31,13 @@ def by_seed(records: Table, along: str, of: str = "error") -> tuple[FloatArray, 
     return levels.astype(np.float64), records[of][order].reshape(-1, len(levels)).astype(np.float64)
 
 
+def samples_and_errors(records: Table) -> tuple[FloatArray, FloatArray]:
+    """(budgets,) samples that were taken, in the mean, and (seeds, budgets) errors."""
+    _, errors = by_seed(records, "budget")
+    _, samples = by_seed(records, "budget", "samples")
+    return samples.mean(axis=0), errors
+
+
 def shown(records: Table) -> float:
     """The world that is drawn where there are several: the usual one, else the first."""
     stays = records.values("stay")

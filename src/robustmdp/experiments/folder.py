@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +21,7 @@ from robustmdp.table import Table
 _MARK = "robustmdp.json"
 _CONTENTS = ("records", "figures", "claims.csv", "report.html")
 _UNFINISHED = "unfinished"
+TASK = ".parquet"  # how the file of a task ends
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ class Folder:
             _take(lock, where)
             yield cls(where)
 
-    def work(self, name: str) -> Path:
-        """Results of single tasks of an experiment, until it is complete."""
-        return self.path / _UNFINISHED / name
+    @property
+    def work(self) -> Path:
+        """Results of single tasks until all experiments are complete; those that two of them need are run once."""
+        return self.path / _UNFINISHED
 
     @property
     def figures(self) -> Path:
@@ -82,19 +83,19 @@ class Folder:
         return [name for name in NAMES if self.records(name).exists()]
 
     def keep(self, name: str, table: Table) -> None:
-        """Write the records of an experiment; its single tasks are no longer needed."""
+        """Write the records of an experiment."""
         write_table(table, self.records(name))
-        self.forget(name)
 
     def keep_csv(self, name: str, table: Table) -> None:
         """The records once more, for programs that read nothing better."""
         write_table(table, self.records(name).with_suffix(".csv"))
 
-    def forget(self, name: str) -> None:
+    def forget(self, keys: Iterable[str]) -> None:
         """Remove the results of single tasks."""
-        shutil.rmtree(self.work(name), ignore_errors=True)
-        with contextlib.suppress(OSError):  # others are still at work
-            self.work(name).parent.rmdir()
+        for key in keys:
+            (self.work / f"{key}{TASK}").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # others are not complete yet
+            self.work.rmdir()
 
 
 def _make(where: Path) -> None:

@@ -19,7 +19,7 @@ _WHAT = (
     "(arXiv 2302.01248), run again. Each claim is a test that can fail; what fails is reported as it is."
 )
 _PREVIEW = "Some experiments were run with other seeds, lengths or settings than the defaults, so verdicts may differ"
-_OURS = ("equivalence", "sample-efficiency", "memory")
+_OURS = ("rates", "step-sizes", "limits", "exploration", "equivalence", "sample-efficiency", "memory")
 
 
 def sections_of(
@@ -28,7 +28,7 @@ def sections_of(
     """The lead and the sections; everything is computed from the records."""
     sections = [Section("What was run", (_run(records), *_caveat(records)))]
     if len(claims):
-        sections.append(Section("The paper's claims", _claims(claims)))
+        sections.append(Section("The claims", _claims(claims)))
     paper = tuple(figure for name, figure in figures.items() if name not in _OURS)
     ours = tuple(figure for name, figure in figures.items() if name in _OURS)
     if paper:
@@ -80,7 +80,7 @@ def departures(name: str, table: Table) -> list[str]:
 
 def _claims(claims: Table) -> tuple[DataTable | Paragraph, ...]:
     stays = claims.values("stay")
-    header = ("claim", "the paper says", *(f"p = {stay:g}" for stay in stays))
+    header = ("claim", "statement", *(f"p = {stay:g}" for stay in stays))
     rows = []
     for (number,), of in claims.groups("claim"):
         verdicts = {float(stay): str(verdict) for stay, verdict in zip(of["stay"], of["verdict"], strict=True)}

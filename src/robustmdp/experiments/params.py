@@ -18,6 +18,12 @@ _INSIDE = {  # open intervals
     "radius": (0.0, float("inf")),
     "weight": (0.0, float("inf")),
     "weights": (0.0, float("inf")),
+    "low_weights": (0.0, float("inf")),
+    "others": (0.0, 1.0),
+    "leak": (0.0, 1.0),
+    "epsilon": (0.0, 1.0),
+    "alpha_powers": (0.0, 1.0),
+    "beta_powers": (0.0, 1.0),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from robustmdp import _checks
 from robustmdp.engine import Engine, Kept
+from robustmdp.engine.kept import key_of
 from robustmdp.experiments import NAMES, experiment_named
 from robustmdp.experiments.claims import Claim, as_table
-from robustmdp.experiments.folder import Folder
+from robustmdp.experiments.folder import TASK, Folder
 from robustmdp.experiments.page import sections_of
 from robustmdp.experiments.params import options_of
 from robustmdp.experiments.work import Item
@@ -82,17 +83,25 @@ def reproduce(
             folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
         records = {name: folder.found(name) if resume else None for name in planned}
         meter = _Meter({name: params for name, params in planned.items() if records[name] is None}, progress)
+        tasks = list(_tasks(meter.planned))
+        if not resume:
+            folder.forget(tasks)
         for name, params in meter.planned.items():
-            if not resume:
-                folder.forget(name)
-            kept = Kept(engine, folder.work(name), _save, read_table, ".parquet", partial(meter.advance, name))
+            kept = Kept(engine, folder.work, _save, read_table, TASK, partial(meter.advance, name))
             folder.keep(name, experiment_named(name).run(params, kept))
+        folder.forget(tasks)
         meter.report("drawing")
         made = ink(folder, engine)
         if as_csv:
             for name, table in made.records.items():
                 folder.keep_csv(name, table)
     return made
+
+
+def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
+    for name, params in planned.items():
+        experiment = experiment_named(name)
+        yield from (key_of(experiment.task, item) for item in experiment.items(params))
 
 
 def _save(path: Path, table: Table) -> None:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
 from robustmdp.experiments import curves
 from robustmdp.experiments.claims import no_claims
 from robustmdp.experiments.params import OnLoop, Replications
-from robustmdp.experiments.work import Item, Maps, chain_of, complete, gather, product, rows, seed_groups, solved, timed
+from robustmdp.experiments.work import Item, Maps, chain_of, final_errors, gather, product, seed_groups, timed
 from robustmdp.report import Curve, Figure, Key, Panel
 from robustmdp.table import Table
 
@@ -72,22 +70,7 @@ def cost(item: Item) -> float:
 @timed
 def task(item: Item) -> Table:
     """The final errors of some replications."""
-    mdp, ambiguity = chain_of(item), _ambiguity(item)
-    solutions = _learner(item, ambiguity).run_many(
-        mdp,
-        samples=item["budget"],
-        seeds=item["seeds"],
-        reference=solved(mdp, ambiguity).q,
-        record_every=item["budget"],
-        threads=1,
-    )
-    solutions = [complete(solution) for solution in solutions]
-    return rows(
-        item,
-        seed=np.array(item["seeds"]),
-        samples=np.array([solution.samples for solution in solutions]),
-        error=np.array([solution.trace["error"][-1] for solution in solutions]),
-    )
+    return final_errors(item, chain_of(item), _learner(item, _ambiguity(item)))
 
 
 def _ambiguity(item: Item) -> Any:
@@ -130,7 +113,7 @@ def figure(records: Table) -> Figure:
         drawn: list[Curve] = []
         for method, of in _methods(here.where(doubt=doubt)):
             key = Key("algorithm", _NAMES[method])
-            x, values = _errors(of)
+            x, values = curves.samples_and_errors(of)
             y, low, high = curves.band(values)
             drawn.append(Curve(key, x, y, low, high, "line+points", "mean and 95 % band"))
             if len(x) > 1:
@@ -146,13 +129,6 @@ def figure(records: Table) -> Figure:
     return Figure("sample-efficiency", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
 
 
-def _errors(records: Table) -> tuple[curves.FloatArray, curves.FloatArray]:
-    """(budgets,) samples that were taken, in the mean, and (seeds, budgets) errors."""
-    _, errors = curves.by_seed(records, "budget")
-    _, samples = curves.by_seed(records, "budget", "samples")
-    return samples.mean(axis=0), errors
-
-
 def _methods(records: Table) -> list[tuple[str, Table]]:
     found = {method: of for (method,), of in records.groups("method")}
     return [(method, found[method]) for method in _NAMES if method in found]
@@ -164,7 +140,7 @@ def _reading(stay: float, records: Table) -> str:
     for doubt, title in _SETS.items():
         sentences = []
         for method, of in _methods(records.where(doubt=doubt)):
-            x, values = _errors(of)
+            x, values = curves.samples_and_errors(of)
             fitted = f" (n^{curves.exponent(x, values.mean(axis=0))[0]:.2f})" if len(x) > 1 else ""
             sentences.append(f"{_NAMES[method]} {values[:, -1].mean():.3g}{fitted}")
         parts.append(f"{title}: {', '.join(sentences)}")

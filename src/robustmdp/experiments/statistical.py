@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp.experiments import claims, curves
-from robustmdp.experiments.claims import Claim, Finding
+from robustmdp.experiments.claims import Claim, Finding, Verdict
 from robustmdp.experiments.params import OnChain, Penalties, Replications
 from robustmdp.experiments.work import (
     Item,
@@ -38,7 +38,9 @@ _FIRST_STAGE = 10.0  # the first stage lasts while the error is this many times 
 _STRAIGHT = 0.99  # R^2 of log error against iterations, above which a fall counts as linear
 _FLAT = 0.05  # relative change over the last tenth of the iterations
 _NEARLY_ALL = 0.95  # of the seeds
-_ON_A_CURVE, _BY_SIZE = "algorithm-3", "exact"
+_ON_A_CURVE, _BY_SIZE, _BY_WEIGHT = "algorithm-3", "exact", "exact-by-weight"
+_LEAST_DISCOUNT = 0.75  # that the proof of the lower bound is for
+_NEAR = 0.1  # of an exponent in lambda from the bound's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +59,27 @@ class Params(OnChain, Penalties, Replications):
         31_623,
         100_000,
     )
+    low_weights: Annotated[tuple[float, ...], "Smaller penalties, where the lower bound grows"] = (
+        0.01,
+        0.02,
+        0.05,
+        0.1,
+        0.2,
+    )
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "sizes": (100, 1_000, 10_000, 100_000)}
 
 
 def items(params: Params) -> list[Item]:
-    """Curves at one size, and exact solutions at every size."""
+    """Curves at one size, and exact solutions at every size and, at that size, for small weights as well."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": params.divergence}
     budget = {"steps": params.sweeps, "inner_steps": params.ascent_steps}
     groups = list(seed_groups(params.seeds))
     along = product(method=[_ON_A_CURVE], stay=params.stay, weight=params.weights, seeds=groups)
     sizes = product(method=[_BY_SIZE], stay=params.stay, weight=params.weights, seeds=groups, size=params.sizes)
+    every = sorted({*params.low_weights, *params.weights})
+    weights = product(method=[_BY_WEIGHT], stay=params.stay, weight=every, seeds=groups, size=[params.samples_per_pair])
     return [{**each, "size": params.samples_per_pair, **shared, **budget} for each in along] + [
-        {**each, **shared, "steps": 0, "inner_steps": 0} for each in sizes
+        {**each, **shared, "steps": 0, "inner_steps": 0} for each in (*sizes, *weights)
     ]
 
 
@@ -87,7 +98,7 @@ def task(item: Item) -> Table:
     tables = []
     for seed in item["seeds"]:
         guess = estimated(mdp, item["size"], seed)
-        if item["method"] == _BY_SIZE:
+        if item["method"] != _ON_A_CURVE:
             values = solved(guess, ambiguity).value[None]
         else:
             values = np.array(list(algorithm_3(guess, ambiguity, item["steps"], item["inner_steps"])))
@@ -127,13 +138,20 @@ def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
 
 
 def run(params: Params, engine: Maps) -> Table:
-    """Rows: method (algorithm-3 along its steps, exact by size), stay, weight, size, seed, step, error, worst_state."""
+    """Rows: method, stay, weight, size, seed, step, error, worst_state.
+
+    The methods are algorithm-3 along its steps, exact by size, and exact-by-weight.
+    """
     return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
-    """Claims 2, 3 and 4."""
-    found = []
+    """Claims 2, 3, 4 and 26."""
+    found = [
+        Claim(26, f"exact solutions, n = {size:,} transitions per pair", stay, _beside_the_lower_bound(of))
+        for (stay, size, discount), of in records.where(method=_BY_WEIGHT).groups("stay", "size", "discount")
+        if discount > _LEAST_DISCOUNT
+    ]
     for (stay, size), of in records.where(method=_ON_A_CURVE).groups("stay", "size"):
         setting = f"n = {size:,} transitions per pair"
         found += [
@@ -187,6 +205,46 @@ def _grows(records: Table) -> Finding:
     error = claims.trend(errors, labels, 1, "final error", "λ", parts=2)
     interval = claims.width_trend(errors, labels, 1, "λ", parts=2)
     return claims.together([("error", error), ("interval", interval)])
+
+
+def _beside_the_lower_bound(records: Table) -> Finding:
+    """Exponents in lambda of error and bound, where the bound grows and where it is flat."""
+    discount = float(records["discount"][0])
+    flat = (2.0 * discount - 1.0) / (16.0 * discount * (1.0 - discount))
+    weights, errors = curves.by_seed(records, "weight")
+    bounds = _lower_bound(records, weights)
+    parts = []
+    for name, chosen in ((f"λ < {flat:.3g}", weights < flat), (f"λ ≥ {flat:.3g}, where it is flat", weights >= flat)):
+        test = (
+            f"exponent in λ within {_NEAR:g} of the bound's, bootstrap over {len(errors)} seeds, "
+            f"{claims.LEVEL:.0%} for both halves together"
+        )
+        if chosen.sum() < 2:
+            parts.append((name, Finding("within noise", "one level", test, "One level shows no exponent.")))
+            continue
+        found = claims.fit_exponent(weights[chosen], errors[:, chosen], claims.LEVEL / 2)
+        wanted = curves.exponent(weights[chosen], bounds[chosen])[0]
+        ratios = errors.mean(axis=0)[chosen] / bounds[chosen]
+        numbers = f"{found} and {wanted:.2f}; error over bound {ratios.min():.2g} to {ratios.max():.2g}"
+        verdict: Verdict = "within noise"
+        if max(wanted - found.low, found.high - wanted) <= _NEAR:
+            verdict = "holds"
+        elif found.low > wanted + _NEAR or found.high < wanted - _NEAR:
+            verdict = "does not hold"
+        why = "" if verdict == "holds" else f"The exponent of the error is {found}, that of the bound {wanted:.2f}."
+        parts.append((name, Finding(verdict, f"exponents of error and bound {numbers}", test, why)))
+    return claims.together(parts)
+
+
+def _lower_bound(records: Table, weights: FloatArray) -> FloatArray:
+    """The error of order sqrt(samples(1)/n): an error of 1 needs samples(1), and samples go like 1/error^2."""
+    from robustmdp import theory
+
+    samples, size = int(records["samples"][0]), int(records["size"][0])
+    bound = partial(
+        theory.statistical_lower_bound, 1.0, n_pairs=samples // size, discount=float(records["discount"][0])
+    )
+    return np.sqrt(np.array([bound(weight=float(weight)) for weight in weights]) / samples)
 
 
 def _faster_at_first(records: Table) -> Finding:
@@ -266,10 +324,8 @@ def _bound_curves(along: Table, weights: FloatArray) -> list[Curve]:
         Curve(Key("line", "upper bound, sharpened"), weights, upper("sharp"), style="dashed"),
         Curve(Key("line", "upper bound as printed"), weights, upper("printed"), style="dashed"),
     ]
-    if discount > 0.75:  # as its proof needs
-        bound = partial(theory.statistical_lower_bound, 1.0, n_pairs=pairs, discount=discount)
-        # An error of 1 needs so many samples, and samples go like 1/error^2.
-        lower = np.sqrt(np.array([bound(weight=float(weight)) for weight in weights]) / (size * pairs))
+    if discount > _LEAST_DISCOUNT:
+        lower = _lower_bound(along, weights)
         found.append(Curve(Key("line", "lower bound, in order"), weights, lower, style="dotted"))
     return found
 

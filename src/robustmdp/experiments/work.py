@@ -47,6 +47,8 @@ class Experiment(Protocol):
     def cost(self, item: Item) -> float:
         """Seconds on one core, roughly."""
 
+    def task(self, item: Item) -> Table: ...
+
     def run(self, params: Any, engine: Maps) -> Table: ...
 
     def check(self, records: Table) -> list[Claim]: ...
@@ -83,8 +85,8 @@ def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, en
 
 
 def rows(item: Item, **columns: Any) -> Table:
-    """Columns, and the settings of the item beside them."""
-    settings = {name: value for name, value in item.items() if not isinstance(value, list)}
+    """Columns, and the settings of the item beside them, in an order that experiments that share a task agree on."""
+    settings = {name: value for name, value in sorted(item.items()) if not isinstance(value, list)}
     return Table.of(**settings, **columns)
 
 
@@ -142,6 +144,25 @@ def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -
         )
     runs = zip(item["seeds"], map(complete, solutions), strict=True)
     return Table.concat([_run_rows(item, *run, first, keep) for run in runs])
+
+
+def final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
+    """The errors of some replications after item["budget"] samples."""
+    solutions = learner.run_many(
+        mdp,
+        samples=item["budget"],
+        seeds=item["seeds"],
+        reference=solved(mdp, learner.ambiguity).q,
+        record_every=item["budget"],
+        threads=1,
+    )
+    solutions = [complete(solution) for solution in solutions]
+    return rows(
+        item,
+        seed=np.array(item["seeds"]),
+        samples=np.array([solution.samples for solution in solutions]),
+        error=np.array([solution.trace["error"][-1] for solution in solutions]),
+    )
 
 
 def _run_rows(item: Item, seed: int, solution: Any, first: float, keep: Callable[[int], bool]) -> Table:

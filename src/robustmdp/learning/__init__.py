@@ -1,6 +1,7 @@
 """Unknown worlds: learning from a simulator or from one trajectory, with memory for the pairs alone."""
 
 from robustmdp.learning.behaviour import EpsilonGreedy as EpsilonGreedy
+from robustmdp.learning.evaluation import learn_value as learn_value
 from robustmdp.learning.generative import GenerativeQLearning as GenerativeQLearning
 from robustmdp.learning.inner import LearnedWorstCase as LearnedWorstCase
 from robustmdp.learning.inner import learn_worst_case as learn_worst_case

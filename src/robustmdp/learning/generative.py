@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
@@ -21,6 +26,29 @@ from robustmdp.learning.schedules import (
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import DefaultState, PrintedGenerativeState
 from robustmdp.learning.tables import LearnerState
+
+InnerSteps = int | Callable[[int], int] | tuple[tuple[int, ...], ...]
+
+
+def check_inner_steps(given: Any) -> InnerSteps:
+    """A whole number, a function of the outer iteration, or an (S, A) array, which becomes tuples."""
+    if callable(given) and not isinstance(given, type):
+        return given  # type: ignore[no-any-return]
+    table = np.asarray(given)
+    if table.ndim == 0:
+        return 0 if given == 0 and isinstance(given, int) else _checks.positive_integer("inner_steps", given)
+    is_whole = table.ndim == 2 and table.dtype.kind in "iu"
+    _checks.must(is_whole, f"inner_steps must be a whole number, a function or an (S, A) array: got {given!r}")
+    return tuple(tuple(row) for row in table.tolist())
+
+
+def _repeat(function: Callable[[int], int], n_pairs: int, iteration: int) -> npt.NDArray[np.int64]:
+    return np.full(n_pairs, _checks.positive_integer(f"inner_steps of iteration {iteration}", function(iteration)))
+
+
+def _constant(steps: npt.NDArray[np.int64], iteration: int) -> npt.NDArray[np.int64]:
+    del iteration
+    return steps
 
 
 @dataclass(frozen=True)
@@ -42,9 +70,9 @@ class GenerativeQLearning(Runnable):
     q_steps, eta_steps : schedules of beta and alpha
     burn_in : float in [0, 1)
         The part of the run that is left out of the average.
-    inner_steps : int
-        The paper's T': samples for eta alone before each one for Q, with V frozen, and without burn-in, average or
-        `initial`. 0: one sample for both.
+    inner_steps : int, function of the outer iteration, or (S, A) ints
+        The paper's T': samples for eta alone before each one for Q, with V frozen, and without `initial`; such as
+        `schedules.Growing()`. 0: one sample for both.
     warm_start : bool
         With inner steps: keep eta between rounds; otherwise it starts at 0 in each.
     noisy_rewards : bool
@@ -53,6 +81,8 @@ class GenerativeQLearning(Runnable):
         any world but an MDP with noisy rewards, as printed.
     initial : float, optional
         Q of what was not yet visited; by default 0, or the nearest possible value.
+    averaging : bool
+        With inner steps: average Q_t after the burn-in (Polyak and Ruppert); otherwise the result is the last Q_t.
 
     >>> from robustmdp import ChiSquare, Penalized, problems, solve
     >>> world, doubt = problems.chain(), Penalized(ChiSquare(), 1.0)
@@ -65,10 +95,11 @@ class GenerativeQLearning(Runnable):
     q_steps: Schedule = RescaledPolynomial()
     eta_steps: Schedule = DualPolynomial()
     burn_in: float = 0.05
-    inner_steps: int = 0
+    inner_steps: InnerSteps = 0
     warm_start: bool = True
     noisy_rewards: bool = False
     initial: float | None = None
+    averaging: bool = False
     behaviour: ClassVar[None] = None
     generative: ClassVar[bool] = True
 
@@ -77,23 +108,31 @@ class GenerativeQLearning(Runnable):
         check_schedule("q_steps", self.q_steps)
         check_schedule("eta_steps", self.eta_steps)
         running.check_burn_in(self.burn_in)
-        if self.inner_steps != 0 or not isinstance(self.inner_steps, int):
-            _checks.positive_integer("inner_steps", self.inner_steps)
+        object.__setattr__(self, "inner_steps", check_inner_steps(self.inner_steps))
         if self.initial is not None:
             _checks.finite_number("initial", self.initial)
 
     @classmethod
-    def paper(cls, ambiguity: Ambiguity, inner_steps: int = 100, *, noisy_rewards: bool = False) -> GenerativeQLearning:
+    def paper(
+        cls,
+        ambiguity: Ambiguity,
+        inner_steps: Any = 100,
+        *,
+        noisy_rewards: bool = False,
+        averaging: bool = False,
+        burn_in: float = 0.05,
+    ) -> GenerativeQLearning:
         """Algorithm 1 as printed, with the steps of the paper's experiments.
 
         beta_t = 1/(1 + (1-discount) t), alpha_t' = weight/sqrt(t' + 1), eta = 0 at the start of each inner loop, Theta
         of section 4.1 for chi-square; for other divergences, for which the paper derives none, the tight interval.
+        With `averaging` the result is the mean of Q_t over the outer iterations after the burn-in.
 
         >>> from robustmdp import KL, Penalized
         >>> GenerativeQLearning.paper(Penalized(KL(), 1.0)).inner_steps
         100
         """
-        _checks.positive_integer("inner_steps", inner_steps)
+        _checks.must(check_inner_steps(inner_steps) != 0, "inner_steps must be at least 1: got 0")
         return cls(
             ambiguity,
             RescaledLinear(),
@@ -101,15 +140,45 @@ class GenerativeQLearning(Runnable):
             inner_steps=inner_steps,
             warm_start=False,
             noisy_rewards=noisy_rewards,
+            averaging=averaging,
+            burn_in=burn_in,
         )
 
+    def inner_steps_of(self, shape: Shape) -> Callable[[int], npt.NDArray[np.int64]]:
+        """The inner steps of each pair, (n_pairs,), as a function of the outer iteration."""
+        if callable(self.inner_steps):
+            return partial(_repeat, self.inner_steps, shape.n_pairs)
+        if isinstance(self.inner_steps, int):
+            return partial(_constant, np.full(shape.n_pairs, self.inner_steps))
+        table, wanted = np.array(self.inner_steps), (shape.n_states, shape.n_actions)
+        _checks.must(table.shape == wanted, f"inner_steps must have shape (S, A) = {wanted}: got {table.shape}")
+        steps = shape.pairs(table).astype(np.int64)
+        _checks.must(bool((steps >= 1).all()), f"inner_steps must be at least 1: got {steps.min()}")
+        return partial(_constant, steps)
+
     def samples_per_step(self, shape: Shape) -> int:
-        """One round: inner_steps + 1 samples of each pair."""
-        return shape.n_pairs * (int(self.inner_steps) + 1)
+        """The first round: inner_steps + 1 samples of each pair."""
+        return shape.n_pairs + int(self.inner_steps_of(shape)(0).sum())
+
+    def samples_after(self, shape: Shape, steps: int) -> int:
+        """The samples of so many rounds."""
+        if not callable(self.inner_steps):
+            return super().samples_after(shape, steps)
+        return shape.n_pairs * (steps + sum(map(self.inner_steps, range(steps))))
+
+    def steps_within(self, shape: Shape, samples: int) -> int:
+        """The rounds that so many samples suffice for."""
+        if not callable(self.inner_steps):
+            return super().steps_within(shape, samples)
+        inner_steps, steps, taken = self.inner_steps_of(shape), 0, self.samples_per_step(shape)
+        while taken <= samples:
+            steps += 1
+            taken += shape.n_pairs + int(inner_steps(steps).sum())
+        return steps
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
         if self.inner_steps:
-            return PrintedGenerativeState(self, source, replications)
+            return PrintedGenerativeState(self, source, replications, self.burn_in * steps)
         burn_in = self.burn_in * steps * source.shape.n_pairs
         return DefaultState(self, source, replications, burn_in=burn_in, by_visits=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare, TotalVariation
 from robustmdp.learning.levels import check_learnable, price_of
-from robustmdp.learning.schedules import Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
+from robustmdp.learning.schedules import Numbers, Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -75,9 +77,14 @@ def learn_worst_case(
     _checks.must(len(x) > 0, "outcomes must hold at least one number: got none")
     values = np.empty(len(x))
     last_eta = price_of(divergence).ascend(
-        _core.Steps(*numbers), first_eta, *interval, weight * divergence.scale, x, values
+        _compiled(numbers), first_eta, *interval, weight * divergence.scale, x, values
     )
     return LearnedWorstCase(float(values[len(x) // 2 :].mean()), last_eta + shift, len(x))
+
+
+@lru_cache(maxsize=16)
+def _compiled(numbers: Numbers) -> Any:
+    return _core.Steps(*numbers)  # which tabulates its first sizes
 
 
 def _check_penalty(ambiguity: Ambiguity) -> float:

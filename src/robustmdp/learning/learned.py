@@ -54,7 +54,7 @@ def solution_of(run: Run, index: int) -> Solution:
         trace=_trace(run, index, diverged_at),
         base=v,
         adversary=adversary,
-        samples=run.samples(index) if diverged_at < 0 else diverged_at * run.learner.samples_per_step(shape),
+        samples=run.samples(index) if diverged_at < 0 else run.learner.samples_after(shape, diverged_at),
         visits=shape.table(visits, 0),
         dual=_LearnedDual(run.learner.ambiguity, shape, state, span),
         confidence=run.learner.confidence if isinstance(run.learner, Certified) else None,
@@ -93,7 +93,9 @@ def _status(run: Run, diverged_at: int, out_of_range: bool, bound: float) -> Sta
         return Status("diverged", f"Q was no longer finite at step {diverged_at}; {remedy}.{notes}")
     sure = f"the certified error is {bound:.3g}" if math.isfinite(bound) else "no model is known to certify it"
     if isinstance(run.learner, Certified):
-        sure = f"the error is at most {bound:.3g} with {100 * run.learner.confidence:g} % confidence"
+        sure = "the run ended before anything was certified"
+        if math.isfinite(bound):
+            sure = f"the error is at most {bound:.3g} with {100 * run.learner.confidence:g} % confidence"
     if run.code == "interrupted":
         return Status("interrupted", f"Stopped from outside after {run.done} of {run.steps} steps; {sure}.{notes}")
     if out_of_range:

@@ -45,11 +45,14 @@ class MarkovianQLearning(Runnable):
     count : "visits" or "steps"
         What the schedules count.
     printed, literal : bool
-        Algorithm 2 as printed, without burn-in, average or `initial`; `literal` without the projection of V.
+        Algorithm 2 as printed, without `initial`; `literal` without the projection of V.
     d_min, d_max : float, optional
         The smallest and largest stationary probability of a pair that is visited, for the steps of Theorem 5.1;
         computed for an MDP, otherwise estimated from the visits.
     noisy_rewards, initial : as for GenerativeQLearning
+    averaging : bool
+        As printed: average Q over the visits of a pair after the burn-in (Polyak and Ruppert); otherwise the result is
+        the last Q.
 
     >>> from robustmdp import ChiSquare, Penalized, problems, solve
     >>> world, doubt = problems.chain(restart=0.5), Penalized(ChiSquare(), 1.0)
@@ -70,6 +73,7 @@ class MarkovianQLearning(Runnable):
     d_max: float | None = None
     noisy_rewards: bool = False
     initial: float | None = None
+    averaging: bool = False
     generative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -96,12 +100,15 @@ class MarkovianQLearning(Runnable):
         d_min: float | None = None,
         d_max: float | None = None,
         noisy_rewards: bool = False,
+        averaging: bool = False,
+        burn_in: float = 0.05,
     ) -> MarkovianQLearning:
         """Algorithm 2 with the steps of Theorem 5.1.
 
         As printed, Q explodes: beta_0 is about 1/d_max and nothing keeps V in range. Here V is projected onto the value
         range and beta capped at 1, as Algorithms 1 and 3 do; `literal` (chi-square only) leaves both out and ends as
-        `diverged` when it overflows.
+        `diverged` when it overflows. With `averaging` the result is the mean of Q over the visits after the burn-in,
+        which the paper leaves open.
 
         >>> from robustmdp import ChiSquare, Penalized, problems
         >>> literal = MarkovianQLearning.paper(Penalized(ChiSquare(), 0.5), literal=True)
@@ -110,8 +117,9 @@ class MarkovianQLearning(Runnable):
         """
         beta = Theorem51(cap=math.inf if literal else 1.0)
         return cls(
-            ambiguity, behaviour, beta, Theorem51Dual(), 0.0, "steps", True, literal, d_min, d_max, noisy_rewards
-        )
+            ambiguity, behaviour, beta, Theorem51Dual(), burn_in, "steps", True, literal, d_min, d_max, noisy_rewards,
+            averaging=averaging,
+        )  # fmt: skip
 
     def samples_per_step(self, shape: Shape) -> int:
         """One transition."""
@@ -121,7 +129,7 @@ class MarkovianQLearning(Runnable):
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
         if self.printed:
-            return PrintedTrajectoryState(self, source, replications, self._occupancies(source))
+            return PrintedTrajectoryState(self, source, replications, self.burn_in * steps, self._occupancies(source))
         return DefaultState(self, source, replications, burn_in=self.burn_in * steps, by_visits=self.count == "visits")
 
     @property

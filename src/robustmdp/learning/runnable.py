@@ -13,6 +13,7 @@ from robustmdp.learning.replications import check_seed, replicate
 from robustmdp.learning.running import begin, finish, resume
 from robustmdp.learning.runs import Progress, Snapshot
 from robustmdp.learning.settings import register
+from robustmdp.learning.sources import Shape
 from robustmdp.result import Solution
 
 
@@ -22,6 +23,18 @@ class Runnable:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         register(cls)
+
+    def samples_per_step(self, shape: Shape) -> int:
+        """How many transitions the first step takes."""
+        raise NotImplementedError
+
+    def samples_after(self, shape: Shape, steps: int) -> int:
+        """How many transitions so many steps take."""
+        return steps * self.samples_per_step(shape)
+
+    def steps_within(self, shape: Shape, samples: int) -> int:
+        """How many steps so many transitions suffice for."""
+        return samples // self.samples_per_step(shape)
 
     def run(
         self,
@@ -68,7 +81,8 @@ class Runnable:
             The first state of an episode in an MDP or a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
-        task = begin(self._certified(confidence, certify_share), world, [check_seed(seed)], steps, samples, reference, record_every, **where)
+        learner = self._certified(confidence, certify_share)
+        task = begin(learner, world, [check_seed(seed)], steps, samples, reference, record_every, **where)
         return finish(task, checkpoint, checkpoint_every, progress, callback)
 
     def run_many(
@@ -96,13 +110,12 @@ class Runnable:
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         budget = {"steps": steps, "samples": samples, "record_every": record_every}
-        (solutions,) = replicate(
-            [self._certified(confidence, certify_share)], world, seeds, [reference], progress, engine, threads, **budget, **where
-        )
+        learners = [self._certified(confidence, certify_share)]
+        (solutions,) = replicate(learners, world, seeds, [reference], progress, engine, threads, **budget, **where)
         return solutions
 
     def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
-        """`robustmdp.resume`, refusing a checkpoint of other settings."""
+        """`robustmdp.resume`, refusing a checkpoint of other settings; whether it certifies, the checkpoint knows."""
         return resume(path, world, learner=self._learner, **options)
 
     def _certified(self, confidence: float | None, share: float) -> Any:

@@ -56,7 +56,8 @@ def _steps(learner: Learner, source: Source, steps: int | None, samples: int | N
         return wanted, wanted
     count, per_step = _checks.positive_integer("samples", samples), learner.samples_per_step(source.shape)
     _checks.must(count >= per_step, f"samples must suffice for one step, which takes {per_step:,}: got {count:,}")
-    return count // per_step, count // per_step
+    wanted = learner.steps_within(source.shape, count)
+    return wanted, wanted
 
 
 def warn_unvisited_pairs(solutions: Iterable[Solution], shape: Shape, stacklevel: int) -> None:
@@ -131,7 +132,7 @@ def resume(
     saved = checkpoints.read(Path(path))
     restored, head = checkpoints.learner_of(saved), saved.head
     if learner is not None:
-        checkpoints.check_same(learner, restored, path)
+        checkpoints.check_same(learner, getattr(restored, "learner", restored), path)
     last = head.steps if steps is None else _checks.positive_integer("steps", steps)
     _checks.must(last >= head.step, f"steps must be at least the {head.step} that {path} has done: got {last}")
     if world is None:

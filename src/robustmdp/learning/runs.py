@@ -106,7 +106,13 @@ class Learner(Protocol):
         """Does a step visit every pair?"""
 
     def samples_per_step(self, shape: Shape) -> int:
-        """How many transitions a step takes."""
+        """How many transitions the first step takes."""
+
+    def samples_after(self, shape: Shape, steps: int) -> int:
+        """How many transitions so many steps take."""
+
+    def steps_within(self, shape: Shape, samples: int) -> int:
+        """How many steps so many transitions suffice for."""
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
@@ -136,8 +142,8 @@ class Run:
 
     def samples(self, index: int) -> int:
         """Transitions that a replication has drawn so far."""
-        drawn = self.state.tables.get("drawn")  # where chance decides how many
-        return self.done * self.learner.samples_per_step(self.source.shape) if drawn is None else int(drawn[index])
+        drawn = self.state.tables.get("drawn")  # where steps take more or fewer of them
+        return self.learner.samples_after(self.source.shape, self.done) if drawn is None else int(drawn[index])
 
     def run_to_end(
         self,
@@ -148,7 +154,7 @@ class Run:
         callback: Callable[[int, Snapshot], Any] | None = None,
     ) -> None:
         """Advance to the last step, recording and saving on the way; Ctrl-C leaves what is done."""
-        began, first, piece = time.monotonic(), self.done, 1
+        began, piece = (time.monotonic(), self.done, self.samples(0)), 1
         try:
             while self.done < self.steps and not self._all_diverged():
                 stops = [self.steps, _next_multiple(self.done, self.record_every), self.done + piece]
@@ -169,7 +175,7 @@ class Run:
                 if save is not None and self.done % save_every == 0 and self.done < self.steps:
                     save(self)
                 stopped = stopped or interrupt.requested
-                if stopped or (report is not None and report(self._progress(began, first)) is True):
+                if stopped or (report is not None and report(self._progress(*began)) is True):
                     self.code = "interrupted"
                     break
         except KeyboardInterrupt:  # in the midst of a piece: what is on disk is sounder
@@ -181,11 +187,11 @@ class Run:
     def _all_diverged(self) -> bool:
         return bool(np.all(self.state.diverged >= 0))
 
-    def _progress(self, began: float, first: int) -> Progress:
+    def _progress(self, began: float, first: int, drawn: int) -> Progress:
         elapsed = time.monotonic() - began
         pace = (self.done - first) / elapsed if elapsed > 0 else math.nan
         error = float(np.mean(self.trace[-1].errors)) if self.trace else math.nan
-        rate = pace * self.learner.samples_per_step(self.source.shape) * len(self.seeds)
+        rate = (self.samples(0) - drawn) / elapsed * len(self.seeds) if elapsed > 0 else math.nan
         expected = self.horizon if self.steps == UNLIMITED else self.steps
         left = max(expected - self.done, 0) / pace if pace > 0 else math.nan
         return Progress(self.done, expected, self.samples(0), rate, left, error)

@@ -227,6 +227,29 @@ class Theorem51:
         return Numbers(1.0 / (rest * d_min), _ceiling(d_max / (rest * d_min)), 1.0, 1.0, self.cap)
 
 
+@dataclass(frozen=True)
+class Growing:
+    """T'_t = ceil(scale (t + 1)^power): inner steps of Algorithm 1 that grow with the outer iteration.
+
+    The discussion of Theorem 4.2: what the inner loop leaves may vary with t. Under Assumption 5.2 a power of 1/2
+    balances both loops.
+
+    >>> [Growing(2.0, 0.5)(t) for t in (0, 1, 3)]
+    [2, 3, 4]
+    """
+
+    scale: float = 1.0
+    power: float = 0.5
+
+    def __post_init__(self) -> None:
+        _positive("scale", self.scale)
+        _checks.must(0.0 <= self.power <= 2.0, f"power must lie in [0, 2]: got {self.power:g}")
+
+    def __call__(self, iteration: int) -> int:
+        """The inner steps of an outer iteration, counted from 0."""
+        return int(_ceiling(self.scale * (iteration + 1.0) ** self.power))
+
+
 def check_schedule(name: str, schedule: object) -> None:
     """Refuse anything that cannot be resolved."""
     if isinstance(schedule, type) or not isinstance(schedule, Schedule):

@@ -14,7 +14,7 @@ from robustmdp.learning import behaviour, schedules
 _DIVERGENCES = ("ChiSquare", "KL", "TotalVariation", "Burg", "Hellinger", "JensenShannon", "CressieRead")
 _SCHEDULES = (
     "Constant", "Polynomial", "RescaledPolynomial", "RescaledLinear", "WeightOverRoot", "DualPolynomial",
-    "Theorem41", "Theorem42", "Theorem51", "Theorem51Dual",
+    "Theorem41", "Theorem42", "Theorem51", "Theorem51Dual", "Growing",
 )  # fmt: skip
 
 

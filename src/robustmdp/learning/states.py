@@ -97,7 +97,7 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
 
 def rewards_are_inside(learner: Any, source: Source) -> bool:
     """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
-    printed = getattr(learner, "printed", False) or getattr(learner, "inner_steps", 0) > 0
+    printed = getattr(learner, "printed", False) or bool(getattr(learner, "inner_steps", 0))
     as_printed = printed and source.world is None
     return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
 
@@ -183,9 +183,12 @@ class DefaultState(TransitionState):
 
 
 class _PrintedState(LearnerState):
-    """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly."""
+    """What the two printed algorithms share: the tables, the projections, and TV and the limits learned directly.
 
-    def __init__(self, learner: Any, source: Source, replications: int) -> None:
+    With `learner.averaging` the iterates after `burn_in` steps are averaged.
+    """
+
+    def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
         ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         if shape.reward_range is None:
             _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
@@ -206,6 +209,9 @@ class _PrintedState(LearnerState):
         if level.is_robust and (not level.is_smooth or level.edge < math.inf or bool(np.any(level.numbers == 0))):
             self.tables["lowest"] = np.full(cells, -1, np.int32)
             self.tables |= {"lowest_reward": np.zeros(cells)} if inside else {}
+        self._burn_in = burn_in
+        if learner.averaging:
+            self.tables |= {"average": self.tables["q"].copy(), "averaged": np.zeros(cells, np.uint32)}
         self.diverged = np.full(replications, -1, np.int64)
         self.extent = np.tile(np.array(shape.reward_range, dtype=np.float64), (replications, 1))
 
@@ -219,8 +225,13 @@ class _PrintedState(LearnerState):
             can_end=shape.can_end,
             low=low,
             high=high,
+            burn_in=self._burn_in,
             **more,
         )
+
+    def q(self) -> FloatArray:
+        """The average of the iterates, or the iterate where nothing is averaged, (replications * pairs,)."""
+        return self.tables.get("average", self.tables["q"])
 
 
 def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[float, float]:
@@ -245,9 +256,9 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
     """
 
     def __init__(
-        self, learner: Any, source: Source, replications: int, occupancies: tuple[float, float] | None
+        self, learner: Any, source: Source, replications: int, burn_in: float, occupancies: tuple[float, float] | None
     ) -> None:
-        super().__init__(learner, source, replications)
+        super().__init__(learner, source, replications, burn_in)
         self.generative, self.by_visits, self._literal = False, learner.count == "visits", learner.literal
         self._schedules = learner.q_steps, learner.eta_steps
         self._estimates = occupancies is None
@@ -305,12 +316,13 @@ class PrintedGenerativeState(_PrintedState):
 
     by_visits = False
 
-    def __init__(self, learner: Any, source: Source, replications: int) -> None:
-        super().__init__(learner, source, replications)
+    def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
+        super().__init__(learner, source, replications, burn_in)
         setting = setting_of(learner.ambiguity, source.shape)
         self.q_steps, self._eta_steps = learner.q_steps.resolve(setting), learner.eta_steps.resolve(setting)
-        self._inner_steps, self._fresh = learner.inner_steps, not learner.warm_start
+        self._inner_steps, self._fresh = learner.inner_steps_of(source.shape), not learner.warm_start
         self._v = np.zeros((replications, source.shape.n_states + 1))
+        self.tables["drawn"] = np.zeros(replications, np.int64)
 
     @cached_property
     def _refiner(self) -> Any:
@@ -325,18 +337,20 @@ class PrintedGenerativeState(_PrintedState):
         return count
 
     def _sweep(self, source: Source, iteration: int) -> None:
-        shape, draws = self._shape, self._inner_steps + 1
+        shape, inner_steps = self._shape, self._inner_steps(iteration)
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])
         frozen = self._v, iteration, self._fresh
+        first = int(self.tables["drawn"][0])  # of the streams' numbers
         if source.world is not None:
-            self._refiner.refine_all(source.world, *frozen, self._inner_steps)
+            self._refiner.refine_all(source.world, *frozen, first, inner_steps)
         else:
-            rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
-            for pair in range(shape.n_pairs):
-                source.sample_pair((iteration * shape.n_pairs + pair) * draws, pair, rewards, following)
+            for pair, draws in enumerate((inner_steps + 1).tolist()):
+                rewards, following = np.empty((draws, len(self._v))), np.empty((draws, len(self._v)), np.int32)
+                source.sample_pair(first, pair, rewards, following)
                 self._refiner.refine(*frozen, pair, rewards, following)
-        self.tables["visits"] += np.uint32(draws)
+                first += draws
+        self.tables["drawn"] += shape.n_pairs + int(inner_steps.sum())
         has_diverged = ~np.isfinite(q).all(axis=1) & (self.diverged < 0)
         self.diverged[has_diverged] = iteration + 1

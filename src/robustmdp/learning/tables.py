@@ -123,8 +123,9 @@ class LearnerState:
     @cached_property
     def core_state(self) -> Any:
         """The tables by name, for the core."""
+        known = {name: table for name, table in self.tables.items() if name != "drawn"}
         extent = self.extent.reshape(-1)
-        return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **self.tables)
+        return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **known)
 
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("core_state", "update", "_refiner", "_betas")

@@ -3,6 +3,7 @@
 from robustmdp.models.counts import Counts as Counts
 from robustmdp.models.counts import Estimate as Estimate
 from robustmdp.models.counts import estimate as estimate
+from robustmdp.models.gymnasium import to_gymnasium as to_gymnasium
 from robustmdp.models.mdp import MDP as MDP
 from robustmdp.models.simulator import Simulator as Simulator
 from robustmdp.models.trajectory import Trajectory as Trajectory

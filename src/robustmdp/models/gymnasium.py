@@ -1,14 +1,20 @@
-"""A Gymnasium environment that publishes its transition table."""
+"""From Gymnasium environments that publish their transition table to models, and from models to environments."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.models import building
 from robustmdp.models.mdp import MDP
+from robustmdp.result import Solution
+
+if TYPE_CHECKING:
+    from robustmdp.models.environment import ModelEnvironment
 
 
 def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any]) -> MDP:
@@ -38,6 +44,45 @@ def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any
         names=(None, None),
         place=lambda column, row: f"P[{state[row]}][{action[row]}] of {name}",
     )
+
+
+def to_gymnasium(
+    solution_or_mdp: Solution | MDP, *, start: npt.ArrayLike = 0, max_steps: int | None = None
+) -> ModelEnvironment:
+    """A gymnasium.Env that plays the worst case of a solution, or a model.
+
+    An agent of any kind can be trained or tested against nature's worst answer to `solution.policy`. States and actions
+    are `Discrete`, rewards those of the model. `terminated` is True when the episode ends, with the last state as
+    observation; `truncated` after `max_steps` steps. An unavailable action is refused; `info["action_mask"]` has a 1
+    for each available one.
+
+    The discounted return of the policy has `value` as its mean where nature has a radius. Where it pays for a
+    divergence, discount * weight * D is part of the value and not of the reward: the step's part is
+    `info["penalty"]`, and the mean of the discounted sum of reward + penalty is `value`.
+
+    Parameters
+    ----------
+    solution_or_mdp : Solution with a worst case, or MDP
+    start : a state, or (S,) probabilities of the first state
+    max_steps : int, optional
+        Steps after which an episode is truncated; None for no limit.
+
+    >>> from robustmdp import Constrained, KL, problems, solve
+    >>> solution = solve(problems.machine_replacement(), Constrained(KL(), 0.2))
+    >>> env = to_gymnasium(solution, max_steps=100)
+    >>> state, info = env.reset(seed=0)
+    >>> state, reward, terminated, truncated, info = env.step(solution.policy[state])
+    >>> info["state_name"], terminated, truncated
+    ('age 1', False, False)
+    """
+    _import_gymnasium()
+    from robustmdp.models.environment import ModelEnvironment
+
+    if isinstance(solution_or_mdp, Solution):
+        return ModelEnvironment(solution_or_mdp.worst_case, solution_or_mdp.penalty, start, max_steps)
+    if not isinstance(solution_or_mdp, MDP):
+        raise TypeError(f"to_gymnasium must be given a Solution or an MDP: got {type(solution_or_mdp).__name__}")
+    return ModelEnvironment(solution_or_mdp, None, start, max_steps)
 
 
 def _transitions(table: Any, name: str) -> Iterator[tuple[Any, ...]]:

@@ -14,13 +14,13 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
+from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning import solve
 from robustmdp.planning.continuation import Stage, Walk, follow
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.start import distribution
 from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
+from robustmdp.models.start import distribution
 from robustmdp.planning import solve
-from robustmdp.tuning.start import distribution
 from robustmdp.tuning.whole import whole
 
 _TOL = 1e-10

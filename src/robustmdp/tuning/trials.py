@@ -12,10 +12,10 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
+from robustmdp.models.start import distribution
 from robustmdp.planning import evaluate, solve
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.start import distribution
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Family, Models, World
 

@@ -18,6 +18,7 @@ from robustmdp.learning.sources.base import check_reward_range, check_size
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
 from robustmdp.learning.sources.model import ModelSource as ModelSource
+from robustmdp.learning.sources.on_policy import OnPolicySource as OnPolicySource
 from robustmdp.learning.sources.simulator import SimulatorSource as SimulatorSource
 from robustmdp.models import MDP, Simulator, Trajectory
 
@@ -34,6 +35,8 @@ def source_of(
     start: int | None,
 ) -> Source:
     """The world as a source of transitions."""
+    if isinstance(world, Source):
+        return world
     if reward_range is not None:
         reward_range = check_reward_range(reward_range)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int | np.integer)):

@@ -94,6 +94,7 @@ class Source:
     length : how many transitions there are, None for no end
     is_generative : can it be asked about any pair? Otherwise it answers only for the state it is in
     learns_online : does it act and learn in turn? It must where the policy follows Q
+    is_replayed : does it give the same transitions more than once?
     world : the compiled world, where the model is known; otherwise None
     """
 
@@ -102,6 +103,7 @@ class Source:
     length: int | None = None
     is_generative = False
     learns_online = False
+    is_replayed = False
     world: Any = None
 
     @property

@@ -31,7 +31,7 @@ class LogSource(Source):
             state_names=log.state_names,
             action_names=log.action_names,
         )
-        self.name, self.length = "Trajectory", log.length
+        self.name, self.length, self.is_replayed = "Trajectory", log.length, log.replayed
         self._log = log
         self._rest: Transitions | None = None
         self._pieces: Iterator[Transitions] | None = None

@@ -1,4 +1,4 @@
-"""Each of the paper's twelve claims can hold and can fail: records in which it does by construction, or does not."""
+"""Each claim can hold and can fail: records in which it does by construction, or does not."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ EXPERIMENT = {
     10: "markovian",
     11: "behaviour",
     12: "dmin",
+    **dict.fromkeys(range(13, 18), "rates"),
+    **dict.fromkeys(range(18, 21), "step-sizes"),
+    21: "behaviour",
+    22: "markovian",
+    **dict.fromkeys(range(23, 26), "limits"),
+    26: "statistical",
 }
 
 
@@ -145,6 +151,7 @@ def behaviour(value: Callable[[float, int], float], shares: tuple[float, ...] = 
             {
                 "stay": 0.8,
                 "restart": 0.5,
+                "discount": 0.9,
                 "weight": w,
                 "behaviour": share,
                 "seed": seed,
@@ -169,6 +176,85 @@ def dmin(smallest: Callable[[float], float], largest: float = 0.05) -> Table:
     )
 
 
+METHODS = ("algorithm-2", "algorithm-2-averaged", "markovian", "algorithm-1", "algorithm-1-concave", "generative")
+
+
+def rates(exponent: float, method: str, scale: float = 1.0) -> Table:
+    """One method falls like scale N^exponent, the others like 1/sqrt(N)."""
+    shared = {"stay": 0.8, "restart": 0.5, "discount": 0.9}
+    return rows(
+        [
+            {
+                **shared,
+                "method": name,
+                "weight": w,
+                "budget": n,
+                "seed": seed,
+                "samples": n,
+                "error": (scale * n**exponent if name == method else n**-0.5) * (1 + 0.03 * noise(seed, w, n, i)),
+            }
+            for i, name in enumerate(METHODS)
+            for w in (1.0, 10.0)
+            for n in (10_000, 100_000, 1_000_000)
+            for seed in range(SEEDS)
+        ]
+    )
+
+
+def step_sizes(inner: Callable[[float], float], outer: Callable[[float], float]) -> Table:
+    """From the exponent of the inner error and the last outer error, of k; k = 0 stands for the paper's steps."""
+    shared = {"stay": 0.8, "inner_steps": 10}
+    listed = []
+    for w in (1.0, 10.0):
+        for k in (0.0, 0.3, 0.5, 0.7):
+            for seed in range(SEEDS):
+                base = {**shared, "weight": w, "power": k, "seed": seed}
+                for t in (1000, 10_000):
+                    factor = 1 + 0.02 * noise(seed, w, k, t)
+                    listed.append({**base, "loop": "inner", "step": t, "error": t ** inner(k) * factor})
+                    listed.append({**base, "loop": "outer", "step": t, "error": outer(k) * factor})
+    return rows(listed)
+
+
+def limits(
+    same: float = 1e-4,
+    other: float = 1e-4,
+    small: Callable[[int], float] = lambda seed: 1.0,
+    large: Callable[[int], float] = lambda seed: 1.0,
+    mean: float = 5.0,
+) -> Table:
+    """From differences of values and the ratios of gaps to their formulas, 1 and `mean`, of each seed."""
+    shared = {"stay": 0.8, "leak": 0.001}
+    nothing = dict.fromkeys(("same_support", "other_support", "largest"), np.nan)
+    gaps = dict.fromkeys(("gap", "least", "least_of_support", "mean", "q_gap"), np.nan)
+    listed = []
+    for w, ratio, formula in ((1e-4, small, 1.0), (1e4, large, mean)):
+        known = {"same_support": same * (1 + w), "other_support": other * (1 + w), "largest": 6.0}
+        listed.append({**shared, "part": "value", "weight": w, "seed": 0, **gaps, **known})
+        for seed in range(SEEDS):
+            found = {"gap": ratio(seed) * formula, "least": 1.0, "least_of_support": 1.0, "mean": mean, "q_gap": mean}
+            listed.append({**shared, "part": "gap", "weight": w, "seed": seed, **nothing, **found})
+    return rows(listed)
+
+
+def by_weight(error: Callable[[float], float]) -> Table:
+    """From the mean error at a weight."""
+    shared = {"method": "exact-by-weight", "stay": 0.8, "discount": 0.9, "size": 1000, "samples": 20_000, "step": 0}
+    return rows(
+        [
+            {**shared, "weight": w, "seed": seed, "error": error(w) * (1 + 0.05 * noise(seed, w)), "worst_state": 1}
+            for w in (0.01, 0.1, 0.5, 1.0, 3.0, 10.0)
+            for seed in range(SEEDS)
+        ]
+    )
+
+
+def lower_bound(w: float) -> float:
+    from robustmdp import theory
+
+    return float(np.sqrt(theory.statistical_lower_bound(1.0, n_pairs=20, discount=0.9, weight=w) / 20_000))
+
+
 def two_stages(rate: Callable[[float], float], floor: Callable[[float, int], float]) -> Table:
     return statistical(
         lambda w, seed, step: drop_then_flat(rate(w) + 1e-4 * noise(seed, w, 0.001 * step), floor(w, seed), step)
@@ -188,6 +274,20 @@ TRUE: dict[int, Callable[[], Table]] = {
     10: lambda: markovian(lambda w, seed: 1.0 + 0.1 * noise(seed, w), lambda w, seed: 3.0 + 0.1 * noise(seed, w, 1)),
     11: lambda: behaviour(lambda pi, seed: 5.0 - 8.0 * pi + 0.1 * noise(seed, pi)),
     12: lambda: dmin(lambda pi: 0.05 * 2 * min(pi, 1 - pi)),
+    13: lambda: rates(-0.5, "algorithm-2"),
+    14: lambda: rates(-0.5, "algorithm-2-averaged", 0.5),
+    15: lambda: rates(-0.4, "algorithm-1"),
+    16: lambda: rates(-0.4, "algorithm-1-concave"),
+    17: lambda: rates(-0.5, "generative"),
+    18: lambda: step_sizes(lambda k: -0.5, lambda k: 1.0),
+    19: lambda: step_sizes(lambda k: -min(k, 1 - k), lambda k: 1.0),
+    20: lambda: step_sizes(lambda k: -0.5, lambda k: 1.0 + k),
+    21: lambda: behaviour(lambda pi, seed: pi**-1.5 * (1 + 0.02 * noise(seed, pi))),
+    22: lambda: markovian(lambda w, seed: (9.0 if w < 1 else 1.0) + 0.1 * noise(seed, w)),
+    23: lambda: limits(),
+    24: lambda: limits(),
+    25: lambda: limits(),
+    26: lambda: by_weight(lower_bound),
 }
 FALSE: dict[int, list[tuple[Callable[[], Table], str]]] = {
     1: [
@@ -253,6 +353,38 @@ FALSE: dict[int, list[tuple[Callable[[], Table], str]]] = {
     12: [
         (lambda: dmin(lambda pi: 0.02), "π|pi = 0.5"),
         (lambda: dmin(lambda pi: 0.05), "end of the range"),
+    ],
+    13: [(lambda: rates(-0.2, "algorithm-2"), r"λ = 10: The exponent is -0\.2")],
+    14: [
+        (lambda: rates(-0.4, "algorithm-2-averaged", 0.1), r"rate: .*The exponent is -0\.4"),
+        (lambda: rates(-0.5, "algorithm-2-averaged", 2.0), "error: The average is further away at λ = 1 .* λ = 10"),
+    ],
+    15: [(lambda: rates(-0.1, "algorithm-1"), r"λ = 1: The exponent is -0\.1")],
+    16: [(lambda: rates(-0.2, "algorithm-1-concave"), r"λ = 1: The exponent is -0\.2")],
+    17: [
+        (lambda: rates(-0.4, "generative"), "generative, λ = 1"),
+        (lambda: rates(-0.4, "markovian"), "trajectory, λ = 10"),
+    ],
+    18: [(lambda: step_sizes(lambda k: -0.2, lambda k: 1.0), r"λ = 10: The exponent is -0\.2")],
+    19: [(lambda: step_sizes(lambda k: -k, lambda k: 1.0), r"k = 0.7: The exponent is -0\.7")],
+    20: [
+        (lambda: step_sizes(lambda k: -0.5, lambda k: 1.0 - 0.5 * k), "λ = 10, k = 0.3"),
+        (lambda: step_sizes(lambda k: -0.5, lambda k: 0.5 if k == 0.7 else 1.0 + k), "k = 0.7"),
+    ],
+    21: [(lambda: behaviour(lambda pi, seed: pi**-4.0 * (1 + 0.02 * noise(seed, pi))), r"faster than d_min\^-3 from")],
+    22: [(lambda: markovian(lambda w, seed: (4.0 if w == 2.0 else 1.0) + 0.1 * noise(seed, w)), "λ = 2")],
+    23: [
+        (lambda: limits(other=3.0), "support is not"),
+        (lambda: limits(same=1.0), "Probabilities still matter"),
+    ],
+    24: [(lambda: limits(small=lambda seed: 2.0), "agrees in 0%")],
+    25: [
+        (lambda: limits(large=lambda seed: 0.5 if seed % 2 else 1.0), "agrees in 50%"),
+        (lambda: limits(mean=0.5), "larger than for small λ in only 0%"),
+    ],
+    26: [
+        (lambda: by_weight(lambda w: 0.1), r"λ < 0.556: The exponent"),
+        (lambda: by_weight(lambda w: lower_bound(w) * max(w, 0.5)), r"λ ≥ 0.556, where it is flat: The exponent"),
     ],
 }
 
