@@ -27,8 +27,9 @@ class Figure(NamedTuple):
     def __str__(self) -> str:
         side = "at most" if self.at_most else "at least"
         goal = "" if self.goal is None else f" (goal {self.goal:g})"
-        bar = "" if self.bar is None else f"   bar: {side} {self.bar:g}{goal}   {'holds' if self.holds else 'MISSED'}"
-        return f"  {self.name:<72}{self.measured:>10.3g} {self.unit:<3}{bar}"
+        bar = "" if self.bar is None else f"   bar: {side} {self.bar:g}"
+        verdict = "" if self.bar is None else f"   {'holds' if self.holds else 'MISSED'}"
+        return f"  {self.name:<72}{self.measured:>10.3g} {self.unit:<3}{bar}{goal}{verdict}"
 
 
 def run_time(call: Callable[[], object]) -> float:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import cycle
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -246,9 +246,44 @@ def solve_chain(count: int) -> Task:
     return Task(call_each, count)
 
 
+# Learners, on the paper's chain
+
+
+def _learner(algorithm: str, mode: str, ambiguity: str) -> Any:
+    kinds = {"Algorithm 1": rm.GenerativeQLearning, "Algorithm 2": rm.MarkovianQLearning}
+    kind, chosen = kinds[algorithm], SETS[ambiguity]
+    if mode == "epsilon-greedy":
+        return kind(chosen, rm.EpsilonGreedy(0.2))
+    return kind.paper(chosen) if mode == "paper" else kind(chosen)
+
+
+def learn(algorithm: str, mode: str, ambiguity: str, samples: int, replications: int) -> Task:
+    """Steps of all replications on one core."""
+    learner = _learner(algorithm, mode, ambiguity)
+    chain = rm.problems.chain(restart=0.5 if algorithm == "Algorithm 2" else 0.0)
+    options = {"seeds": replications, "threads": 1, "record_every": 10**12}
+    return Task(lambda: learner.run_many(chain, samples=samples, **options), samples * replications)
+
+
+def learn_simulated(algorithm: str, mode: str, ambiguity: str, samples: int) -> Task:
+    """Steps of one run on the chain as a function that Numba has compiled."""
+    import numba
+
+    @numba.njit
+    def step_chain(state, action, rng):
+        u = rng.random()
+        if state == 9:
+            return 0.0, 0 if u < 0.5 else 9, False
+        return 1.0, state if u < (0.8 if action == 0 else 0.2) else state + 1, False
+
+    learner, world = _learner(algorithm, mode, ambiguity), rm.Simulator(step_chain, 10, 2, 0.9, (0.0, 1.0))
+    return Task(lambda: learner.run(world, samples=samples, record_every=10**12), samples)
+
+
 TASKS: dict[str, Callable[..., Task]] = {
     function.__name__: function
     for function in (
-        sweep, scipy_sweep, read_arrays, solve, quantecon, mdpsolver, rows, cvxpy, worst_case, solve_chain
+        sweep, scipy_sweep, read_arrays, solve, quantecon, mdpsolver, rows, cvxpy, worst_case, solve_chain, learn,
+        learn_simulated,
     )
 }  # fmt: skip

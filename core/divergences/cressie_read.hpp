@@ -81,7 +81,7 @@ struct PowerFamily {
     double conjugate_at_edge() const { return k < 0.0 ? -1.0 / k : INFINITE; }
 
     // f'(1/m): E f*' <= 1 needs a y of at most this at outcomes of mass m.
-    double largest_y(double mass) const { return power_growth(k - 1.0, -logarithm(mass)); }
+    template <class T> T largest_y(T mass) const { return power_growth(k - 1.0, -logarithm(mass)); }
 
     // The same as a distance from the edge: E f*' <= 1 needs u >= this at outcomes of this mass.
     double least_distance(double mass) const { return exponential((1.0 - k) * logarithm(mass)) / (1.0 - k); }

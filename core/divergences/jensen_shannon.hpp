@@ -73,7 +73,7 @@ struct JensenShannon {
         return t * logarithm(2.0 / (1.0 + 1.0 / t)) - logarithm(0.5 * (t + 1.0));
     }
 
-    double largest_y(double mass) const { return logarithm(2.0 / (1.0 + mass)); }
+    template <class T> T largest_y(T mass) const { return logarithm(2.0 / (1.0 + mass)); }
     double conjugate_at_edge() const { return INFINITE; }
 
     double least_distance(double mass) const { return logarithm_of_sum(1.0, mass); }

@@ -21,7 +21,8 @@ public:
     Follower(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
              const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          range_(settings, tables.extent), inverse_(inverse_of(settings.levels[0])) {
+          range_(make_range(settings, tables.extent[0], tables.extent[1])),
+          inverse_(inverse_of(settings.levels[0])) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
         if constexpr (Price::SMOOTH) near_ = price.slope(2.0);
     }
@@ -30,11 +31,11 @@ public:
     void absorb(int64_t first, const Experience& seen) {
         const int64_t n = tables_.replications;
         for (int64_t step = 0; step < seen.length; ++step) {
-            const Clock clock(first + step, settings_.burn_in);
-            for (int64_t r = 0; r < n; ++r) {
-                const int64_t at = step * n + r;
-                learn(clock, r, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
-            }
+            const Clock clock = read_clock(first + step);
+            teach_replications<Price::WIDE>(tables_, [&](int64_t r, auto kind) {
+                using T = decltype(kind);
+                learn<T>(clock, r, seen.sample<T>(step * n + r));
+            });
         }
     }
 
@@ -47,147 +48,199 @@ private:
     static constexpr double NO_CHOICE = 1e12;  // a weight, in spreads of values, at which nature stays with the model
     static constexpr double SMALLEST_WEIGHT = 1e-6;  // in spreads: where the learned weight of a ball is held
 
+    template <class T> struct Sizes {
+        T alpha, beta;  // of the steps on the dual variable and on Q
+    };
+
+    // What all replications share in a step.
     struct Clock {
         int64_t step;
         bool averaging;
-        double share;  // of a visit in the average, times the number of visits
-
-        Clock(int64_t step, double burn_in) : step(step), averaging(static_cast<double>(step) >= burn_in) {
-            const double now = static_cast<double>(step) + 1.0;
-            share = averaging ? (1.0 + LATE) * now / (now - burn_in) : INFINITE;
-        }
+        double share;         // of a visit in the average, times the number of visits
+        Sizes<double> sizes;  // where schedules count steps
     };
 
-    struct Visit {
-        explicit Visit(const Range& range) : range(range) {}
-
-        Range range;
-        int64_t cell, rows, columns;
-        uint32_t before;          // visits
-        double count;             // with this one
-        double paid;              // the part of the reward in nature's hands
-        double earned;            // and the rest
-        double x, x_average, at;  // the outcome by the current Q, by its average, and between the two
-        double level, weight, inverse;
-        double least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
-        double ceiling;             // of the squared likelihood ratio
+    template <class T> struct Visit {
+        Range<T> range;
+        Places<T> cell, rows, columns;  // of the pair, of the first pair and of the first state
+        Places<T> before;               // visits
+        T count;                        // with this one
+        Mask<T> is_first;
+        T paid, earned;                 // the part of the reward in nature's hands, and the rest
+        T average;                      // of Q, before this visit
+        T x, x_average, at;             // the outcome by the current Q, by its average, and between the two
+        T level, weight, inverse;
+        T least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
+        T ceiling;             // of the squared likelihood ratio
     };
 
-    void learn(const Clock& clock, int64_t replication, const Transition& seen) {
-        if (tables_.diverged[replication] >= 0) return;
-        Visit visit = open(replication, seen);
-        double target = visit.x;
-        const uint64_t n = settings_.by_visits ? visit.before : static_cast<uint64_t>(clock.step);
-        if constexpr (Price::ROBUST) {
-            set_level(visit, seen.pair);
-            find_lowest(visit, seen);
-            const double alpha = eta_steps_(n);
-            target = teach(visit, alpha);
-        }
-        double q = visit.earned + target;
-        if (visit.before > 0)  // the first visit replaces a placeholder
-            q = tables_.q[visit.cell] + q_steps_(n) * (q - tables_.q[visit.cell]);
-        q = clip(q, visit.range.low, visit.range.high);
-        if (!(magnitude(q) < INFINITE)) {
-            tables_.diverged[replication] = clock.step + 1;
-            return;
-        }
-        tables_.q[visit.cell] = q;
-        double& average = tables_.average[visit.cell];
-        average =
-            clock.averaging && visit.before > 0 ? average + smaller(1.0, clock.share / visit.count) * (q - average) : q;
-        renew_greedy(tables_, tables_.average, replication, seen.state, seen.pair);
+    template <class T> struct Values {
+        T current, averaged;
+    };
+
+    Clock read_clock(int64_t step) const {
+        const double now = static_cast<double>(step) + 1.0;
+        const bool averaging = now - 1.0 >= settings_.burn_in;
+        const double share = averaging ? (1.0 + LATE) * now / (now - settings_.burn_in) : INFINITE;
+        if (settings_.by_visits) return {step, averaging, share, {}};
+        return {step, averaging, share, {eta_steps_(step), q_steps_(step)}};
     }
 
-    // Count the visit and read the outcome.
-    Visit open(int64_t replication, const Transition& seen) {
-        double* extent = tables_.extent + 2 * replication;
-        if (settings_.growing) {
-            extent[0] = smaller(seen.reward, extent[0]);
-            extent[1] = larger(seen.reward, extent[1]);
+    template <class T> [[gnu::always_inline]] Sizes<T> read_sizes(const Clock& clock, const Places<T>& visits) {
+        if (!settings_.by_visits) return {broadcast<T>(clock.sizes.alpha), broadcast<T>(clock.sizes.beta)};
+        if constexpr (lane_count<T> == 1) {
+            // In turn, all pairs are visited equally often: the sizes of the last count serve again.
+            if (visits[0] != last_count_) last_sizes_ = {eta_steps_.at(visits), q_steps_.at(visits)};
+            last_count_ = visits[0];
+            return last_sizes_;
+        } else {
+            return {eta_steps_.at(visits), q_steps_.at(visits)};
         }
-        Visit visit(settings_.growing ? Range(settings_, extent) : range_);
-        visit.rows = replication * tables_.n_pairs;
-        visit.columns = replication * tables_.n_states;
-        visit.cell = visit.rows + seen.pair;
-        visit.before = count_visit(tables_.visits[visit.cell]);
-        visit.count = static_cast<double>(visit.before) + 1.0;
-        visit.paid = settings_.inside ? seen.reward : 0.0;
-        visit.earned = seen.reward - visit.paid;
-        read_values(visit, seen.successor, visit.paid, visit.x, visit.x_average);
-        visit.at = visit.x_average + LEAN * (visit.x - visit.x_average);
+    }
+
+    template <class T>
+    [[gnu::always_inline]] void learn(const Clock& clock, int64_t replication, const Sample<T>& seen) {
+        Visit<T> visit = open(replication, seen);
+        const Sizes<T> sizes = read_sizes(clock, visit.before);  // first, because values wait for the transition before
+        read_outcome(visit, seen);
+        T target = visit.x;
+        if constexpr (Price::ROBUST) {
+            set_level(visit, seen);
+            find_lowest(visit, seen);
+            target = teach(visit, sizes.alpha);
+        }
+        move_q(clock, visit, visit.earned + target, sizes.beta, replication);
+        for_lanes<T>(
+            [&](int l) { renew_greedy(tables_, tables_.average, replication + l, seen.state[l], seen.pair[l]); });
+    }
+
+    // Count the visit.
+    template <class T> [[gnu::always_inline]] Visit<T> open(int64_t replication, const Sample<T>& seen) {
+        Visit<T> visit;
+        visit.range = range_of(replication, seen.reward);
+        visit.rows = places<T>([&](int l) { return (replication + l) * tables_.n_pairs; });
+        visit.columns = places<T>([&](int l) { return (replication + l) * tables_.n_states; });
+        visit.cell = places<T>([&](int l) { return visit.rows[l] + seen.pair[l]; });
+        const T before = gather(tables_.visits, visit.cell);
+        visit.before = places<T>([&](int l) { return count_visit(tables_.visits[visit.cell[l]]); });
+        visit.count = before + 1.0;
+        visit.is_first = before == broadcast<T>(0.0);
         return visit;
     }
 
-    // paid + discount V of a successor, by the current Q and by its average; V is that of the greedy action.
-    void read_values(const Visit& visit, int64_t successor, double paid, double& current, double& averaged) const {
-        current = averaged = paid;
-        if (successor >= tables_.n_states) return;
-        const int64_t best = visit.rows + tables_.greedy[visit.columns + successor];
-        current += settings_.discount * clip(tables_.q[best], visit.range.low, visit.range.high);
-        averaged += settings_.discount * clip(tables_.average[best], visit.range.low, visit.range.high);
+    template <class T> [[gnu::always_inline]] void read_outcome(Visit<T>& visit, const Sample<T>& seen) const {
+        visit.average = gather(tables_.average, visit.cell);
+        visit.paid = settings_.inside ? seen.reward : broadcast<T>(0.0);
+        visit.earned = seen.reward - visit.paid;
+        const Values<T> x = read_values(visit, seen.successor, visit.paid);
+        visit.x = x.current;
+        visit.x_average = x.averaged;
+        visit.at = visit.x_average + LEAN * (visit.x - visit.x_average);
+    }
+
+    // What is possible; where nobody knows, by the rewards so far.
+    template <class T> [[gnu::always_inline]] Range<T> range_of(int64_t replication, T reward) {
+        if (!settings_.growing) return broadcast<T>(range_);
+        const Places<T> low = places<T>([&](int l) { return 2 * (replication + l); });
+        const Places<T> high = places<T>([&](int l) { return low[l] + 1; });
+        const T least = smaller(reward, gather(tables_.extent, low));
+        const T most = larger(reward, gather(tables_.extent, high));
+        scatter(tables_.extent, low, least);
+        scatter(tables_.extent, high, most);
+        return make_range(settings_, least, most);
+    }
+
+    // paid + discount V of successors, by the current Q and by its average; V is that of the greedy action, 0 at the
+    // end and where there is no successor.
+    template <class T>
+    [[gnu::always_inline]] Values<T> read_values(const Visit<T>& visit, const Places<T>& successor, T paid) const {
+        const auto goes_on = [&](int l) { return successor[l] >= 0 && successor[l] < tables_.n_states; };
+        const Places<T> best = places<T>([&](int l) {
+            return visit.rows[l] + tables_.greedy[visit.columns[l] + (goes_on(l) ? successor[l] : 0)];
+        });
+        T discount = broadcast<T>(settings_.discount);
+        for_lanes<T>([&](int l) {
+            if (!goes_on(l)) set_lane(discount, l, 0.0);
+        });
+        return {paid + discount * clip(gather(tables_.q, best), visit.range.low, visit.range.high),
+                paid + discount * clip(gather(tables_.average, best), visit.range.low, visit.range.high)};
     }
 
     // Nature's level at the pair; a ball's weight is learned and begins at the spread of the outcomes.
-    void set_level(Visit& visit, int64_t pair) {
-        visit.level = visit.weight = settings_.levels[settings_.shared_level ? 0 : pair];
+    template <class T> [[gnu::always_inline]] void set_level(Visit<T>& visit, const Sample<T>& seen) {
+        visit.level = settings_.shared_level ? broadcast<T>(settings_.levels[0]) : gather(settings_.levels, seen.pair);
+        visit.weight = visit.level;
         if (settings_.constrained) {
-            double& weight = tables_.weight[visit.cell];
-            if (visit.before == 0 || (Price::SMOOTH && weight == 0.0))
-                weight = first_weight(visit.level, spread(visit));
-            visit.weight = weight;
+            const T weight = gather(tables_.weight, visit.cell), zero = broadcast<T>(0.0);
+            const Mask<T> unset = Price::SMOOTH ? visit.is_first | (weight == zero) : visit.is_first;
+            visit.weight = select(unset, first_weight(visit.level, spread(visit)), weight);
+            scatter(tables_.weight, visit.cell, visit.weight);
         }
-        visit.inverse = settings_.shared_level && !settings_.constrained ? inverse_ : inverse_of(visit.weight);
+        const bool is_shared = settings_.shared_level && !settings_.constrained;
+        visit.inverse = is_shared ? broadcast<T>(inverse_) : inverse_of(visit.weight);
     }
 
-    static double inverse_of(double weight) { return weight > 0.0 ? 1.0 / weight : 0.0; }
-
-    double spread(const Visit& visit) const {
-        const Range& range = visit.range;
-        return settings_.discount * (range.high - range.low) +
-               (settings_.inside ? range.most_reward - range.least_reward : 0.0);
+    template <class T> static T inverse_of(T weight) {
+        return select(weight > broadcast<T>(0.0), 1.0 / weight, broadcast<T>(0.0));
     }
 
-    static double first_weight(double radius, double spread) {
-        if (radius == 0.0) return NO_CHOICE * larger(spread, 1.0);
-        return radius < INFINITE ? spread : 0.0;
+    template <class T> T spread(const Visit<T>& visit) const {
+        const Range<T>& range = visit.range;
+        const T rewards = settings_.inside ? range.most_reward - range.least_reward : broadcast<T>(0.0);
+        return settings_.discount * (range.high - range.low) + rewards;
+    }
+
+    template <class T> static T first_weight(T radius, T spread) {
+        const T zero = broadcast<T>(0.0), limited = select(radius < broadcast<T>(INFINITE), spread, zero);
+        return select(radius == zero, NO_CHOICE * larger(spread, broadcast<T>(1.0)), limited);
     }
 
     // The lowest outcome so far, this one included, and what it allows of a likelihood ratio.
-    void find_lowest(Visit& visit, const Transition& seen) {
-        int32_t& lowest = tables_.lowest[visit.cell];
-        const int64_t known = lowest;
-        visit.least = visit.x_average;
-        visit.fresh_least = visit.x;
-        if (known >= 0)
-            read_values(visit, known, settings_.inside ? lowest_reward(visit.cell) : 0.0, visit.fresh_least,
-                        visit.least);
-        const bool lower = known < 0 || visit.x_average < visit.least;
+    template <class T> [[gnu::always_inline]] void find_lowest(Visit<T>& visit, const Sample<T>& seen) {
+        const Places<T> known = places<T>([&](int l) { return tables_.lowest[visit.cell[l]]; });
+        const Mask<T> unknown = gather(tables_.lowest, visit.cell) < broadcast<T>(0.0);
+        const Values<T> least =
+            read_values(visit, known, settings_.inside ? lowest_reward(visit.cell) : broadcast<T>(0.0));
+        const Mask<T> lower = unknown | (visit.x_average < least.averaged);
         visit.ceiling = visit.count;
-        if (tables_.rarity) {
-            const bool moved = known < 0 || (lower && known != seen.successor);
+        if (tables_.rarity) limit_ratio(visit, seen, known, least.averaged, lower);
+        visit.least = select(lower, visit.x_average, least.averaged);
+        visit.fresh_least = select(lower, visit.x, least.current);
+        if (!any(lower)) return;
+        for (int l = 0; l < lane_count<T>; ++l) {
+            if (!holds(lower, l)) continue;
+            tables_.lowest[visit.cell[l]] = static_cast<int32_t>(seen.successor[l]);
+            if (settings_.inside) keep_lowest_reward(visit.cell[l], lane(seen.reward, l));
+        }
+    }
+
+    // A ratio may not exceed by much what the frequency of the lowest successor allows.
+    template <class T>
+    [[gnu::always_inline]] void limit_ratio(Visit<T>& visit, const Sample<T>& seen, const Places<T>& known, T least,
+                                            Mask<T> lower) {
+        T moved = broadcast<T>(0.0), counted = moved;
+        for (int l = 0; l < lane_count<T>; ++l) {
+            const bool again = known[l] == seen.successor[l];
+            const double now = lane(visit.x_average, l), before = lane(least, l);
             // Endings have one index but may pay differently: only those that pay as little count.
             const bool same =
-                known == seen.successor && (seen.successor < tables_.n_states ||
-                                            visit.x_average <= visit.least + 1e-6 * (1.0 + magnitude(visit.least)));
-            float& rarity = tables_.rarity[visit.cell];
-            const double share = 1.0 / visit.count, past = moved ? 0.0 : static_cast<double>(rarity);
-            const double frequency = past * (1.0 - share) + (moved || same ? share : 0.0);
-            rarity = static_cast<float>(frequency);
-            const double most = BEYOND / frequency;
-            visit.ceiling = smaller(visit.count, most * most);
+                again && (seen.successor[l] < tables_.n_states || now <= before + 1e-6 * (1.0 + magnitude(before)));
+            const bool moves = known[l] < 0 || (holds(lower, l) && !again);
+            if (moves) set_lane(moved, l, 1.0);
+            if (moves || same) set_lane(counted, l, 1.0);
         }
-        if (!lower) return;
-        visit.least = visit.x_average;
-        visit.fresh_least = visit.x;
-        lowest = static_cast<int32_t>(seen.successor);
-        if (settings_.inside) keep_lowest_reward(visit.cell, seen.reward);
+        const T zero = broadcast<T>(0.0), share = 1.0 / visit.count;
+        const T past = select(moved > zero, zero, gather(tables_.rarity, visit.cell));
+        const T frequency = past * (1.0 - share) + share * counted;
+        scatter(tables_.rarity, visit.cell, frequency);
+        const T most = BEYOND / frequency;
+        visit.ceiling = smaller(visit.count, most * most);
     }
 
     // In single precision, around a typical reward, where it is a bound only and not the value itself.
-    double lowest_reward(int64_t cell) const {
-        return tables_.lowest_offset ? settings_.anchor + static_cast<double>(tables_.lowest_offset[cell])
-                                     : tables_.lowest_reward[cell];
+    template <class T> T lowest_reward(const Places<T>& cell) const {
+        return tables_.lowest_offset ? settings_.anchor + gather(tables_.lowest_offset, cell)
+                                     : gather(tables_.lowest_reward, cell);
     }
     void keep_lowest_reward(int64_t cell, double reward) {
         if (tables_.lowest_offset)
@@ -196,85 +249,108 @@ private:
             tables_.lowest_reward[cell] = reward;
     }
 
-    double teach(Visit& visit, double alpha) {
-        if constexpr (Price::SMOOTH)
-            if (visit.weight > 0.0) return move_dual(visit, alpha);
-        return cut_at_ceiling(visit, alpha);
+    template <class T> [[gnu::always_inline]] T teach(const Visit<T>& visit, T alpha) {
+        if constexpr (Price::SMOOTH) {
+            const Mask<T> has_dual = visit.weight > broadcast<T>(0.0);
+            if (all(has_dual)) return move_dual(visit, alpha, has_dual);
+            const T cut = cut_at_ceiling(visit, alpha, negate(has_dual));
+            return any(has_dual) ? select(has_dual, move_dual(visit, alpha, has_dual), cut) : cut;
+        } else {
+            return cut_at_ceiling(visit, alpha, visit.count > broadcast<T>(0.0));
+        }
     }
 
     // Total variation, and a weight of 0: min(x, min x + w), where the weight of a ball is a quantile of x - min x.
-    double cut_at_ceiling(Visit& visit, double alpha) {
-        const bool above = visit.at > visit.least + visit.weight;
-        double target = above ? visit.fresh_least + visit.weight : visit.x;
-        if (settings_.constrained && visit.level < INFINITE) {
-            target -= visit.weight * visit.level;
-            const double width = spread(visit), stride = 0.5 * smaller(alpha, 1.0) * width;  // shorter than for a root
-            tables_.weight[visit.cell] = clip(visit.weight + stride * ((above ? 1.0 : 0.0) - visit.level), 0.0, width);
-        }
-        return target;
+    template <class T> [[gnu::always_inline]] T cut_at_ceiling(const Visit<T>& visit, T alpha, Mask<T> moves) {
+        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);
+        const Mask<T> above = visit.at > visit.least + visit.weight;
+        const T target = select(above, visit.fresh_least + visit.weight, visit.x);
+        if (!settings_.constrained) return target;
+        const Mask<T> limited = visit.level < broadcast<T>(INFINITE);
+        const T width = spread(visit), stride = 0.5 * smaller(alpha, one) * width;  // shorter than for a root
+        const T weight = clip(visit.weight + stride * (select(above, one, zero) - visit.level), zero, width);
+        scatter(tables_.weight, visit.cell, select(limited & moves, weight, visit.weight));
+        return select(limited, target - visit.weight * visit.level, target);
     }
 
     // J at the dual variable, which then takes its step.
-    double move_dual(Visit& visit, double alpha) {
-        const double weight = visit.weight;
+    template <class T> [[gnu::always_inline]] T move_dual(const Visit<T>& visit, T alpha, Mask<T> moves) {
+        const T weight = visit.weight, infinite = broadcast<T>(INFINITE);
+        const T offset = gather(tables_.offset, visit.cell), bent = gather(tables_.curvature, visit.cell);
         // At the first visit what the average will be; without a typical reward where it is not in the outcome.
         const double apart = settings_.inside ? 0.0 : settings_.anchor;
-        const double base = (visit.before == 0 ? visit.earned + visit.x : tables_.average[visit.cell]) - apart;
-        double eta = first_eta(visit, base);
-        Tilt<double> tilt = price_.at((eta - visit.at) * visit.inverse);
-        if (tilt.slope * tilt.slope > visit.ceiling) {
-            eta = visit.at + weight * price_.slope(root(visit.ceiling));
-            tilt = price_.at((eta - visit.at) * visit.inverse);
-        }
-        const double gradient = -tilt.growth, relative = eta_steps_.relative(alpha, settings_.discount, visit.inverse);
-        const double rate = smaller(1.0, relative);
-        float& curvature = tables_.curvature[visit.cell];
-        const double bent = curvature, bend = tilt.curvature == tilt.curvature ? tilt.curvature : tilt.slope;
-        const double stride = clip(relative * weight * gradient / larger(bent, FLATTEST), -weight, weight);
-        const double trusted = tilt.slope > 1.0 ? weight : INFINITE;
-        double target = visit.at - weight * tilt.excess;
-        target += STEADY * stride * gradient + tilt.slope * clip(visit.x - visit.at, -trusted, trusted);
-        curvature = static_cast<float>(bent + rate * (smaller(bend, visit.count) - bent));
-        tables_.offset[visit.cell] = static_cast<float>(eta + stride - base);
-        if (settings_.constrained) {
-            target -= weight * visit.level;
-            move_weight(visit, tilt.cost - visit.level, rate);
-        }
-        return target;
+        const T base = select(visit.is_first, visit.earned + visit.x, visit.average) - apart;
+        const T eta = limit_eta(visit, select(visit.is_first, visit.at, base + offset));
+        const Tilt<T> tilt = price_.at((eta - visit.at) * visit.inverse);
+        const T gradient = -tilt.growth, relative = eta_steps_.relative(alpha, settings_.discount, visit.inverse);
+        const T rate = smaller(broadcast<T>(1.0), relative);
+        const T bend = select(tilt.curvature == tilt.curvature, tilt.curvature, tilt.slope);
+        const T stride = clip(relative * weight * gradient / larger(bent, broadcast<T>(FLATTEST)), -weight, weight);
+        const T trusted = select(tilt.slope > broadcast<T>(1.0), weight, infinite);
+        const T target = visit.at - weight * tilt.excess +
+                         (STEADY * stride * gradient + tilt.slope * clip(visit.x - visit.at, -trusted, trusted));
+        const T mean_bend = bent + rate * (smaller(bend, visit.count) - bent);
+        scatter(tables_.curvature, visit.cell, select(moves, mean_bend, bent));
+        scatter(tables_.offset, visit.cell, select(moves, eta + stride - base, offset));
+        if (!settings_.constrained) return target;
+        move_weight(visit, tilt.cost - visit.level, rate, moves);
+        return target - weight * visit.level;
     }
 
     // The dual variable where it may be: a possible outcome, not below the lowest one, not above what visits allow.
-    double first_eta(const Visit& visit, double base) const {
-        const Range& range = visit.range;
-        const double least = settings_.inside ? range.least_reward : 0.0,
-                     most = settings_.inside ? range.most_reward : 0.0;
-        const double floor = visit.least + LEAN * (visit.fresh_least - visit.least);  // as `at` is for this outcome
-        double eta = visit.before == 0 ? visit.at : base + static_cast<double>(tables_.offset[visit.cell]);
+    template <class T> [[gnu::always_inline]] T limit_eta(const Visit<T>& visit, T eta) const {
+        const Range<T>& range = visit.range;
+        const T zero = broadcast<T>(0.0), least = settings_.inside ? range.least_reward : zero,
+                most = settings_.inside ? range.most_reward : zero;
+        const T floor = visit.least + LEAN * (visit.fresh_least - visit.least);  // as `at` is for this outcome
         eta = clip(eta, settings_.discount * range.low + least, settings_.discount * range.high + most);
         eta = larger(eta, floor);
-        if (visit.ceiling < 4.0 || (eta - floor) * visit.inverse > near_)
-            eta = smaller(eta, floor + visit.weight * price_.slope(root(visit.ceiling)));
+        const T lowest = smaller(floor, visit.at), y = (eta - lowest) * visit.inverse;
+        if (!any((visit.ceiling < broadcast<T>(4.0)) | (y > broadcast<T>(near_)))) return eta;
+        const T ratio = price_.at(y).slope;
+        const Mask<T> exceeds = ratio * ratio > visit.ceiling;
+        if (any(exceeds)) eta = select(exceeds, lowest + visit.weight * price_.slope(root(visit.ceiling)), eta);
         return eta;
     }
 
     // Ascent on log weight along f(t) - radius, which has no bound: in units of its usual size, then projected.
-    void move_weight(const Visit& visit, double excess, double rate) {
-        if (!(visit.level > 0.0 && visit.level < INFINITE)) return;
-        const double width = spread(visit);
-        float& usual = tables_.excess[visit.cell];
-        const double stride = clip(rate * excess / (visit.level + static_cast<double>(usual)), -0.5, 0.5);
-        tables_.weight[visit.cell] =
-            clip(visit.weight * exponential(stride), SMALLEST_WEIGHT * width, width / visit.level);
-        usual = static_cast<float>(usual + rate * (magnitude(excess) - usual));
+    template <class T> [[gnu::always_inline]] void move_weight(const Visit<T>& visit, T excess, T rate, Mask<T> moves) {
+        const T level = visit.level, width = spread(visit), usual = gather(tables_.excess, visit.cell);
+        const Mask<T> limited = moves & (level > broadcast<T>(0.0)) & (level < broadcast<T>(INFINITE));
+        const T half = broadcast<T>(0.5), stride = clip(rate * excess / (level + usual), -half, half);
+        const T weight = clip(visit.weight * exponential(stride), SMALLEST_WEIGHT * width, width / level);
+        scatter(tables_.weight, visit.cell, select(limited, weight, visit.weight));
+        scatter(tables_.excess, visit.cell, select(limited, usual + rate * (magnitude(excess) - usual), usual));
+    }
+
+    // Q and its average; the first visit replaces a placeholder. A replication whose Q is no longer finite stops.
+    template <class T>
+    [[gnu::always_inline]] void move_q(const Clock& clock, const Visit<T>& visit, T target, T beta,
+                                       int64_t replication) {
+        const T last = gather(tables_.q, visit.cell);
+        T q = select(visit.is_first, target, last + beta * (target - last));
+        q = clip(q, visit.range.low, visit.range.high);
+        T average = q;
+        if (clock.averaging) {
+            const T share = smaller(broadcast<T>(1.0), clock.share / visit.count);
+            average = select(visit.is_first, q, visit.average + share * (q - visit.average));
+        }
+        const Mask<T> is_finite = magnitude(q) < broadcast<T>(INFINITE);
+        for (int l = 0; l < lane_count<T> && !all(is_finite); ++l)
+            if (!holds(is_finite, l)) tables_.diverged[replication + l] = clock.step + 1;
+        scatter(tables_.q, visit.cell, select(is_finite, q, last));
+        scatter(tables_.average, visit.cell, select(is_finite, average, visit.average));
     }
 
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
-    const Range range_;     // where it is known
-    const double inverse_;  // of the weight, where it is one for all
+    const Range<double> range_;  // where it is known
+    const double inverse_;       // of the weight, where it is one for all
     double near_ = INFINITE;
+    int64_t last_count_ = -1;  // of visits, and its step sizes
+    Sizes<double> last_sizes_{};
 };
 
 }  // namespace robustmdp

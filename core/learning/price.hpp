@@ -1,4 +1,4 @@
-// What learners ask of a divergence, one number at a time: J(eta; x) = eta - w f*((eta - x)/w) = x - w (f*(y) - y).
+// What learners ask of a divergence, J(eta; x) = eta - w f*((eta - x)/w) = x - w (f*(y) - y).
 #pragma once
 
 #include "../divergences/own.hpp"
@@ -10,25 +10,30 @@ constexpr double LARGEST_LOG_RATIO = 690.0;
 
 // A divergence in normal form whose f* and derivatives the core knows.
 template <class D> struct SmoothPrice {
-    static constexpr bool ROBUST = true, SMOOTH = true;
+    static constexpr bool ROBUST = true, SMOOTH = true, WIDE = true;
     D divergence;
 
     double edge() const { return divergence.edge; }
 
     // f'(t) for t >= 1, the y at which f*'(y) = t
-    double slope(double t) const { return divergence.largest_y(1.0 / t); }
+    template <class T> T slope(T t) const { return divergence.largest_y(1.0 / t); }
 
-    Tilt<double> at(double y) const {
-        if (y >= divergence.edge) return {INFINITE, INFINITE, INFINITE, INFINITE, INFINITE, INFINITE};
-        if constexpr (!D::QUADRATIC && !D::EXACT_NEWTON)
-            if (magnitude(y) <= divergence.reach) return divergence.near.at(1.0, -y);
-        return divergence.at(1.0, -smaller(y, divergence.top));
+    template <class T> [[gnu::always_inline]] Tilt<T> at(T y) const {
+        const T one = broadcast<T>(1.0), infinite = broadcast<T>(INFINITE);
+        Tilt<T> tilt = divergence.at(one, -smaller(y, broadcast<T>(divergence.top)));
+        if constexpr (!D::QUADRATIC && !D::EXACT_NEWTON) {
+            const Mask<T> near = magnitude(y) <= broadcast<T>(divergence.reach);
+            if (any(near)) tilt = select(near, divergence.near.at(one, -y), tilt);
+        }
+        const Mask<T> beyond = y >= broadcast<T>(divergence.edge);
+        if (any(beyond)) tilt = select(beyond, {infinite, infinite, infinite, infinite, infinite, infinite}, tilt);
+        return tilt;
     }
 };
 
 // A user's own, known by its functions alone; its f*'' is not.
 struct OwnPrice {
-    static constexpr bool ROBUST = true, SMOOTH = true;
+    static constexpr bool ROBUST = true, SMOOTH = true, WIDE = false;
     OwnConjugate own;
 
     double edge() const { return own.slope_at_infinity - own.slope_at_one; }
@@ -63,11 +68,11 @@ struct OwnPrice {
 
 // Total variation: J = min(x, min x + w), which follows from the lowest outcome alone.
 struct KinkedPrice {
-    static constexpr bool ROBUST = true, SMOOTH = false;
+    static constexpr bool ROBUST = true, SMOOTH = false, WIDE = true;
 };
 
 struct NoPrice {
-    static constexpr bool ROBUST = false, SMOOTH = false;
+    static constexpr bool ROBUST = false, SMOOTH = false, WIDE = true;
 };
 
 }  // namespace robustmdp

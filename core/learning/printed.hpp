@@ -13,41 +13,52 @@ public:
     PrintedStep(const Price& price, const LearnerSettings& settings, const LearnerState& tables)
         : price_(price), settings_(settings), tables_(tables) {}
 
-    double weight(int64_t pair) const { return settings_.levels[settings_.shared_level ? 0 : pair]; }
+    template <class T> T weight(const Places<T>& pair) const {
+        return settings_.shared_level ? broadcast<T>(settings_.levels[0]) : gather(settings_.levels, pair);
+    }
 
-    bool learns(double weight) const { return Price::SMOOTH && weight > 0.0; }
-
-    // J of the outcome x at a cell's dual variable, which moves by `size` times the gradient. `v` gives V of a
-    // successor, `draws` counts the samples before this one.
-    template <class Values>
-    double move(int64_t cell, double weight, double x, const Transition& seen, double size, double draws, Values v) {
-        if constexpr (!Price::ROBUST) return x;
-        const double least = tables_.lowest ? renew_lowest(cell, x, seen, v) : -INFINITE;
-        if (!learns(weight)) return smaller(x, least + weight);
+    // J of the outcome x at the dual variable, which moves by `size` times the gradient. `least` is the lowest outcome
+    // so far, where there is a table of it; `draws` counts the samples before this one.
+    template <class T> [[gnu::always_inline]] T move(T& eta, T weight, T x, T least, T size, T draws) const {
         if constexpr (Price::SMOOTH) {
-            double eta = tables_.eta[cell];
-            if (tables_.lowest) eta = smaller(eta, least + weight * price_.slope(draws + 2.0));
-            const Tilt<double> tilt = price_.at((eta - x) / weight);
-            tables_.eta[cell] = clip(eta + size * -tilt.growth, settings_.low, settings_.high);
+            const Mask<T> moves = weight > broadcast<T>(0.0);
+            const T cut = smaller(x, least + weight);
+            if (!any(moves)) return cut;
+            const T now = tables_.lowest ? smaller(eta, least + weight * price_.slope(draws + 2.0)) : eta;
+            const Tilt<T> tilt = price_.at((now - x) / weight);
+            const T next = now + size * -tilt.growth;
+            eta = select(moves, clip(next, broadcast<T>(settings_.low), broadcast<T>(settings_.high)), eta);
             // eta - w f*(y) in the form that loses least; to the letter, outcomes may be far off.
-            return settings_.literal && tilt.slope < 0.5 ? eta - tilt.slope * (eta - x) + weight * tilt.cost
-                                                         : x - weight * tilt.excess;
+            const T plain = x - weight * tilt.excess, literal = now - tilt.slope * (now - x) + weight * tilt.cost;
+            const T value = settings_.literal ? select(tilt.slope < broadcast<T>(0.5), literal, plain) : plain;
+            return select(moves, value, cut);
+        } else {
+            return Price::ROBUST ? smaller(x, least + weight) : x;
+        }
+    }
+
+    // The lowest outcome so far, x included; `value(l, successor)` gives V in a lane.
+    template <class T, class Values>
+    [[gnu::always_inline]] T renew_lowest(const Places<T>& cell, T x, const Places<T>& successor, T reward,
+                                          Values value) const {
+        if (!Price::ROBUST || !tables_.lowest) return broadcast<T>(-INFINITE);
+        for (int l = 0; l < lane_count<T>; ++l) {
+            const int64_t known = tables_.lowest[cell[l]];
+            if (known >= 0) {
+                const double paid = settings_.inside ? tables_.lowest_reward[cell[l]] : 0.0;
+                const double least = settings_.discount * value(l, known) + paid;
+                if (lane(x, l) >= least) {
+                    set_lane(x, l, least);
+                    continue;
+                }
+            }
+            tables_.lowest[cell[l]] = static_cast<int32_t>(successor[l]);
+            if (settings_.inside) tables_.lowest_reward[cell[l]] = lane(reward, l);
         }
         return x;
     }
 
 private:
-    template <class Values> double renew_lowest(int64_t cell, double x, const Transition& seen, Values v) {
-        const int64_t known = tables_.lowest[cell];
-        if (known >= 0) {
-            const double least = settings_.discount * v(known) + (settings_.inside ? tables_.lowest_reward[cell] : 0.0);
-            if (x >= least) return least;
-        }
-        tables_.lowest[cell] = static_cast<int32_t>(seen.successor);
-        if (settings_.inside) tables_.lowest_reward[cell] = seen.reward;
-        return x;
-    }
-
     const Price& price_;
     const LearnerSettings& settings_;
     const LearnerState& tables_;
@@ -59,48 +70,67 @@ public:
     PrintedFollower(const Price& price, const LearnerSettings& settings, const LearnerState& tables,
                     const Steps& q_steps, const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          range_(settings, tables.extent), dual_(price_, settings_, tables_) {}
+          range_(make_range(settings, tables.extent[0], tables.extent[1])), dual_(price_, settings_, tables_) {}
 
     void absorb(int64_t first, const Experience& seen) {
         const int64_t n = tables_.replications;
         for (int64_t step = 0; step < seen.length; ++step) {
-            for (int64_t r = 0; r < n; ++r) {
-                const int64_t at = step * n + r;
-                learn(first + step, r, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
-            }
+            const Clock clock = read_clock(first + step);
+            teach_replications<Price::WIDE>(tables_, [&](int64_t r, auto kind) {
+                using T = decltype(kind);
+                learn<T>(clock, r, seen.sample<T>(step * n + r));
+            });
         }
     }
 
 private:
-    void learn(int64_t step, int64_t replication, const Transition& seen) {
-        if (tables_.diverged[replication] >= 0) return;
-        const int64_t rows = replication * tables_.n_pairs, columns = replication * tables_.n_states;
-        const int64_t cell = rows + seen.pair;
-        const auto value = [&](int64_t successor) {
+    // A step, with its sizes where they count steps.
+    struct Clock {
+        int64_t step;
+        double alpha, beta;
+    };
+
+    Clock read_clock(int64_t step) const {
+        return settings_.by_visits ? Clock{step, 0.0, 0.0} : Clock{step, eta_steps_(step), q_steps_(step)};
+    }
+
+    template <class T>
+    [[gnu::always_inline]] void learn(const Clock& clock, int64_t replication, const Sample<T>& seen) {
+        const auto row = [&](int l) { return (replication + l) * tables_.n_pairs; };
+        const auto value = [&](int l, int64_t successor) {
             if (successor >= tables_.n_states) return 0.0;
-            const double v = tables_.q[rows + tables_.greedy[columns + successor]];
+            const double v = tables_.q[row(l) + tables_.greedy[(replication + l) * tables_.n_states + successor]];
             return settings_.literal ? v : clip(v, range_.low, range_.high);
         };
-        const uint32_t before = count_visit(tables_.visits[cell]);
-        const uint64_t n = settings_.by_visits ? before : static_cast<uint64_t>(step);
-        const double weight = dual_.weight(seen.pair), paid = settings_.inside ? seen.reward : 0.0;
-        const double x = paid + settings_.discount * value(seen.successor), beta = q_steps_(n);
-        const double size = eta_steps_.absolute(eta_steps_(n), settings_.discount, weight);
-        const double target = dual_.move(cell, weight, x, seen, size, before, value);
-        const double q = (1.0 - beta) * tables_.q[cell] + beta * (seen.reward - paid + target);
-        tables_.q[cell] = q;
-        if (tables_.average) average_iterate(tables_, cell, static_cast<double>(step) >= settings_.burn_in);
-        if (magnitude(q) < INFINITE)
-            renew_greedy(tables_, tables_.q, replication, seen.state, seen.pair);
-        else
-            tables_.diverged[replication] = step + 1;
+        const Places<T> cell = places<T>([&](int l) { return row(l) + seen.pair[l]; });
+        const Places<T> before = places<T>([&](int l) { return count_visit(tables_.visits[cell[l]]); });
+        const T alpha = settings_.by_visits ? eta_steps_.at(before) : broadcast<T>(clock.alpha);
+        const T beta = settings_.by_visits ? q_steps_.at(before) : broadcast<T>(clock.beta);
+        const T weight = dual_.weight(seen.pair), paid = settings_.inside ? seen.reward : broadcast<T>(0.0);
+        const T x = paid + settings_.discount * collect<T>([&](int l) { return value(l, seen.successor[l]); });
+        const T least = dual_.renew_lowest(cell, x, seen.successor, seen.reward, value);
+        const T draws = collect<T>([&](int l) { return static_cast<double>(before[l]); });
+        T eta = gather(tables_.eta, cell);
+        const T target =
+            dual_.move(eta, weight, x, least, eta_steps_.absolute(alpha, settings_.discount, weight), draws);
+        scatter(tables_.eta, cell, eta);
+        const T q = (1.0 - beta) * gather(tables_.q, cell) + beta * (seen.reward - paid + target);
+        scatter(tables_.q, cell, q);
+        for_lanes<T>([&](int l) {
+            if (tables_.average)
+                average_iterate(tables_, cell[l], static_cast<double>(clock.step) >= settings_.burn_in);
+            if (magnitude(lane(q, l)) < INFINITE)
+                renew_greedy(tables_, tables_.q, replication + l, seen.state[l], seen.pair[l]);
+            else
+                tables_.diverged[replication + l] = clock.step + 1;
+        });
     }
 
     const Price price_;
     const LearnerSettings settings_;
     const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
-    const Range range_;
+    const Range<double> range_;
     PrintedStep<Price> dual_;
 };
 

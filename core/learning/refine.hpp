@@ -27,42 +27,68 @@ public:
     RefinerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
               const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          dual_(price_, settings_, tables_) {}
+          dual_(price_, settings_, tables_), eta_(tables.replications) {}
 
     const LearnerState& tables() const override { return tables_; }
 
     void refine(const Round& round, int64_t pair, int64_t inner_steps, const double* rewards,
                 const int32_t* following) override {
-        const double weight = dual_.weight(pair);
-        const int64_t n = tables_.replications, first = dual_.learns(weight) || tables_.lowest ? 0 : inner_steps;
-        if (round.fresh && dual_.learns(weight))
-            for (int64_t r = 0; r < n; ++r)
-                tables_.eta[r * tables_.n_pairs + pair] = clip(0.0, settings_.low, settings_.high);
+        const double weight = dual_.weight(Places<double>{pair});
+        const bool learns = Price::SMOOTH && weight > 0.0;
+        const double beta = q_steps_(round.number), drawn = tables_.visits[pair];  // as often in every replication
+        const int64_t n = tables_.replications, first = learns || tables_.lowest ? 0 : inner_steps;
+        start(pair, round.fresh && learns);
         for (int64_t inner = first; inner <= inner_steps; ++inner) {
             const bool is_last = inner == inner_steps;
             const double size = is_last ? 0.0 : eta_steps_.absolute(eta_steps_(inner), settings_.discount, weight);
-            for (int64_t r = 0; r < n; ++r) {
-                const int64_t cell = r * tables_.n_pairs + pair;
-                const double drawn = tables_.visits[cell];
-                const double* v = round.v + r * (tables_.n_states + 1);
-                const Transition seen{0, pair, following[inner * n + r], rewards[inner * n + r]};
-                const double paid = settings_.inside ? seen.reward : 0.0,
-                             x = paid + settings_.discount * v[seen.successor];
-                const double target = dual_.move(cell, weight, x, seen, size, drawn + static_cast<double>(inner),
-                                                 [v](int64_t successor) { return v[successor]; });
-                if (is_last) finish(cell, round.number, seen.reward - paid + target, inner_steps + 1);
-            }
+            const Inner step{pair, weight, size, drawn + static_cast<double>(inner), beta, is_last};
+            side_by_side<Price::WIDE>(n, [&](int64_t r, auto kind) {
+                move<decltype(kind)>(round, step, r, rewards + inner * n + r, following + inner * n + r);
+            });
         }
+        finish(round, pair, inner_steps + 1);
     }
 
 private:
-    void finish(int64_t cell, int64_t round, double target, int64_t draws) {
-        const double beta = q_steps_(round);
-        double& q = tables_.q[cell];
-        q = (1.0 - beta) * q + beta * target;
-        const int64_t visits = tables_.visits[cell] + draws;
-        tables_.visits[cell] = visits < UINT32_MAX ? static_cast<uint32_t>(visits) : UINT32_MAX;
-        if (tables_.average) average_iterate(tables_, cell, static_cast<double>(round) >= settings_.burn_in);
+    // What all replications share in an inner step; the last one moves Q.
+    struct Inner {
+        int64_t pair;
+        double weight, size, draws, beta;
+        bool is_last;
+    };
+
+    void start(int64_t pair, bool fresh) {
+        for (int64_t r = 0; r < tables_.replications; ++r)
+            eta_[r] = fresh ? clip(0.0, settings_.low, settings_.high) : tables_.eta[r * tables_.n_pairs + pair];
+    }
+
+    void finish(const Round& round, int64_t pair, int64_t draws) {
+        const bool is_burnt_in = static_cast<double>(round.number) >= settings_.burn_in;
+        for (int64_t r = 0; r < tables_.replications; ++r) {
+            const int64_t cell = r * tables_.n_pairs + pair, visits = tables_.visits[cell] + draws;
+            tables_.eta[cell] = eta_[r];
+            tables_.visits[cell] = visits < UINT32_MAX ? static_cast<uint32_t>(visits) : UINT32_MAX;
+            if (tables_.average) average_iterate(tables_, cell, is_burnt_in);
+        }
+    }
+
+    template <class T>
+    [[gnu::always_inline]] void move(const Round& round, const Inner& step, int64_t r, const double* rewards,
+                                     const int32_t* following) {
+        const double* v = round.v + r * (tables_.n_states + 1);
+        const auto value = [&](int l, int64_t successor) { return v[l * (tables_.n_states + 1) + successor]; };
+        const Places<T> cell = places<T>([&](int l) { return (r + l) * tables_.n_pairs + step.pair; });
+        const Places<T> successor = places<T>([&](int l) { return following[l]; });
+        const T reward = load_entries<T>(rewards), paid = settings_.inside ? reward : broadcast<T>(0.0);
+        const T x = paid + settings_.discount * collect<T>([&](int l) { return value(l, following[l]); });
+        const T least = dual_.renew_lowest(cell, x, successor, reward, value);
+        T eta = load_entries<T>(eta_.data() + r);
+        const T target = dual_.move(eta, broadcast<T>(step.weight), x, least, broadcast<T>(step.size),
+                                    broadcast<T>(step.draws));
+        store_entries(eta_.data() + r, eta);
+        if (!step.is_last) return;
+        const T q = gather(tables_.q, cell);
+        scatter(tables_.q, cell, (1.0 - step.beta) * q + step.beta * (reward - paid + target));
     }
 
     const Price price_;
@@ -70,6 +96,7 @@ private:
     const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
     PrintedStep<Price> dual_;
+    std::vector<double> eta_;  // of one pair in all replications, side by side
 };
 
 // A round over all pairs of a known world, each with its number of inner steps, from number `first` of each stream on.

@@ -53,6 +53,12 @@ struct Transition {
     double reward;
 };
 
+// What replications side by side see in one step.
+template <class T> struct Sample {
+    Places<T> state, pair, successor;
+    T reward;
+};
+
 // Transitions of all replications, entry [step * replications + r]; the successor n_states is the end.
 struct Experience {
     const int32_t* states;
@@ -60,23 +66,59 @@ struct Experience {
     const double* rewards;
     const int32_t* following;
     int64_t length;
-};
 
-constexpr double clip(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
-
-// The values that are possible, and the rewards that have come.
-struct Range {
-    double low, high, least_reward, most_reward;
-
-    Range(const LearnerSettings& settings, const double* extent) : least_reward(extent[0]), most_reward(extent[1]) {
-        low = least_reward / (1.0 - settings.discount);
-        high = most_reward / (1.0 - settings.discount);
-        if (settings.can_end) {
-            low = smaller(low, 0.0);
-            high = larger(high, 0.0);
-        }
+    // Of the replications from entry `first` on.
+    template <class T> [[gnu::always_inline]] Sample<T> sample(int64_t first) const {
+        const auto read = [first](const int32_t* column) {
+            return places<T>([=](int l) { return column[first + l]; });
+        };
+        return {read(states), read(pairs), read(following), load_entries<T>(rewards + first)};
     }
 };
+
+// The values that are possible, and the rewards that have come.
+template <class T> struct Range {
+    T low, high, least_reward, most_reward;
+};
+
+template <class T> inline Range<T> make_range(const LearnerSettings& settings, T least_reward, T most_reward) {
+    T low = least_reward / (1.0 - settings.discount), high = most_reward / (1.0 - settings.discount);
+    if (settings.can_end) {
+        low = smaller(low, broadcast<T>(0.0));
+        high = larger(high, broadcast<T>(0.0));
+    }
+    return {low, high, least_reward, most_reward};
+}
+
+template <class T> inline Range<T> broadcast(const Range<double>& range) {
+    return {broadcast<T>(range.low), broadcast<T>(range.high), broadcast<T>(range.least_reward),
+            broadcast<T>(range.most_reward)};
+}
+
+// Four replications at a time where the processor has registers for them, the others one by one: `step(r, T())` does
+// those from r on.
+template <bool WIDE, class Step>
+[[gnu::always_inline]] inline void side_by_side(int64_t replications, Step step) {
+    int64_t r = 0;
+    if constexpr (WIDE && HAS_WIDE_REGISTERS)
+        for (; r + WIDTH <= replications; r += WIDTH) step(r, Lanes());
+    for (; r < replications; ++r) step(r, double());
+}
+
+// The same for those that have not diverged.
+template <bool WIDE, class Learn>
+[[gnu::always_inline]] inline void teach_replications(const LearnerState& tables, Learn learn) {
+    const int64_t* diverged = tables.diverged;
+    side_by_side<WIDE>(tables.replications, [&](int64_t r, auto kind) {
+        if constexpr (lane_count<decltype(kind)> > 1) {
+            if ((diverged[r] & diverged[r + 1] & diverged[r + 2] & diverged[r + 3]) < 0) return learn(r, kind);
+            for (int l = 0; l < WIDTH; ++l)
+                if (diverged[r + l] < 0) learn(r + l, double());
+        } else if (diverged[r] < 0) {
+            learn(r, kind);
+        }
+    });
+}
 
 // A step's counters.
 inline uint32_t count_visit(uint32_t& visits) {

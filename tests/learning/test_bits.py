@@ -36,14 +36,17 @@ def learners() -> list[tuple[Any, int]]:
     return [*found, (rm.MultilevelQLearning(rm.Constrained(rm.KL(), 0.1)), 30)]
 
 
+LAKE = rm.MDP.from_rows(
+    [0, 0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 0, 0], [0, 1, 1, 2, 2, 0, 0], [0.3, 0.7, 0.5, 0.5, 0.9, 0.1, 1.0],
+    [0.1, 0.0, 1.0, 0.2, 0.5, 0.0, 0.3], 0.9, terminated=[0, 0, 0, 1, 0, 0, 0],
+)  # fmt: skip
+WORLDS = {"rewards on pairs": rm.problems.chain(restart=0.5), "endings": LAKE}
+
+
 def digest() -> str:
-    """Of Q and eta after some steps of every learner, in a world with rewards on pairs and in one with endings."""
-    lake = rm.MDP.from_rows(
-        [0, 0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 0, 0], [0, 1, 1, 2, 2, 0, 0], [0.3, 0.7, 0.5, 0.5, 0.9, 0.1, 1.0],
-        [0.1, 0.0, 1.0, 0.2, 0.5, 0.0, 0.3], 0.9, terminated=[0, 0, 0, 1, 0, 0, 0],
-    )  # fmt: skip
+    """Of Q and eta after some steps of every learner."""
     found = hashlib.sha256()
-    for world in (rm.problems.chain(restart=0.5), lake):
+    for world in WORLDS.values():
         for learner, steps in learners():
             learned = learner.run(world, steps, seed=5, record_every=10**9)
             found.update(learned.q.tobytes() + np.nan_to_num(learned.eta).tobytes())
@@ -53,6 +56,34 @@ def digest() -> str:
 @pytest.mark.parametrize("variant", _core.available())
 def test_every_processor_gives_the_stored_bits(variant: str) -> None:
     script = "from learning.test_bits import digest; print(digest())"
-    variables = {**os.environ, "ROBUSTMDP_CORE": variant, "PYTHONPATH": "tests"}
+    path = os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "ROBUSTMDP_CORE": variant, "PYTHONPATH": path}
     output = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
     assert output.stdout.strip() == STORED
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_replications_side_by_side_have_the_bits_of_each_alone(name: str) -> None:
+    """Six seeds: four side by side and two one by one."""
+    world = WORLDS[name]
+    shape = world.n_states, world.n_actions
+    partly = np.linspace(0.0, 1.0, world.n_states * world.n_actions).reshape(shape)  # from no weight on
+    unlimited = np.where(partly > 0.5, np.inf, partly)
+    by_pair = [
+        rm.Penalized(rm.ChiSquare(), partly),
+        rm.Constrained(rm.KL(), unlimited),
+        rm.Penalized(rm.Burg(), partly),
+    ]
+    steps_of_pairs = [(rm.MarkovianQLearning(ambiguity), 2000) for ambiguity in by_pair]
+    steps_of_pairs += [
+        (rm.MarkovianQLearning.paper(by_pair[2]), 2000),
+        (rm.GenerativeQLearning.paper(by_pair[0], 10), 20),
+    ]
+    literal = rm.MarkovianQLearning.paper(rm.Penalized(rm.ChiSquare(), 0.01), literal=True)
+    for learner, steps in [*learners(), *steps_of_pairs, (literal, 3000)]:
+        together = learner.run_many(world, steps, seeds=6, threads=1, record_every=10**9)
+        for seed, learned in enumerate(together):
+            alone = learner.run(world, steps, seed=seed, record_every=10**9)
+            assert learned.q.tobytes() == alone.q.tobytes(), (learner, seed)
+            assert learned.eta.tobytes() == alone.eta.tobytes(), (learner, seed)
+            assert learned.status == alone.status
