@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +71,7 @@ def _resume(problem: str | None, written: set[str], meter: Meter, **options: Any
     learner = _learner(**options) if written & _SETTINGS else own.learner if isinstance(own, Certified) else own
     world = _world(problem, **options) if problem or options["log"] else None
     solution = resume(
-        path,
-        world,
-        steps=options["steps"],
-        learner=replace(own, learner=learner) if isinstance(own, Certified) else learner,
-        checkpoint=options["checkpoint"],
-        progress=meter,
+        path, world, steps=options["steps"], learner=learner, checkpoint=options["checkpoint"], progress=meter
     )
     exact = _exact(solution.adversary.mdp, learner)
     return Learned(f"resumed from {path}", learner, solution, _error(solution, exact))
