@@ -231,6 +231,10 @@ class Certified:
             hasattr(self.learner, "eta_steps"),
             f"a certificate needs a learner with a dual variable: got {type(self.learner).__name__}",
         )
+        _checks.must(
+            isinstance(getattr(self.learner, "inner_steps", 0), int),
+            "a certificate needs inner_steps that are one whole number: got others",
+        )
         for name in ("confidence", "share"):
             number = _checks.finite_number(name, getattr(self, name))
             _checks.must(0.0 < number < 1.0, f"{name} must lie between 0 and 1: got {number:g}")
@@ -259,6 +263,14 @@ class Certified:
     def samples_per_step(self, shape: Shape) -> int:
         """Those of the learner."""
         return int(self.learner.samples_per_step(shape))
+
+    def samples_after(self, shape: Shape, steps: int) -> int:
+        """As many in each step."""
+        return steps * self.samples_per_step(shape)
+
+    def steps_within(self, shape: Shape, samples: int) -> int:
+        """As many samples in each step."""
+        return samples // self.samples_per_step(shape)
 
     def initial_state(self, source: Source, replications: int, steps: int) -> CertifiedState:
         """Fresh tables; of a log whose length only reading tells, the expected part teaches."""
