@@ -157,6 +157,21 @@ def test_a_certificate_from_a_log(tmp_path: Path) -> None:
     assert answer["confidence"] == 0.95
 
 
+@pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair:RuntimeWarning")
+def test_a_certificate_in_an_environment_without_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    words = (*BLACKJACK, "--discount", "0.5", "--confidence", "0.95", "--reward-range", "-1..1")
+    whole = call(*words, "--checkpoint", str(path), "--json", "--quiet")
+    assert whole.exit_code == 0, whole.output
+    answer = json.loads(whole.stdout)
+    assert answer["confidence"] == 0.95
+    assert min(answer["lower"]) == -2.0  # a hundred steps leave most states unseen, where all is possible
+    assert max(answer["upper"]) == 2.0
+    again = call(BLACKJACK[0], "--resume", str(path), "--json", "--quiet")
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["lower"] == answer["lower"]
+
+
 def alternating_log(folder: Path) -> Path:
     path = folder / "log.csv"
     path.write_text("state,action,reward,next_state\n" + "0,0,0.0,1\n1,0,1.0,0\n" * 500)
