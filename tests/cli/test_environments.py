@@ -215,4 +215,4 @@ def test_algorithms_that_ask_about_any_pair(world: str, words: tuple[object, ...
 def test_algorithms_that_do_not_fit_the_options() -> None:
     words = ("learn", "gym:Blackjack-v1", "--samples", 1000, "--weight", 1, "--algorithm")
     refused(run(*words, "mlmc"), "--algorithm mlmc is for a Kullback-Leibler ball: give --divergence kl and --radius")
-    refused(run(*words, "markovian", "--paper"), "the printed algorithms must know the rewards: leave --paper out")
+    refused(run(*words, "markovian", "--paper"), "the printed algorithms must know the rewards: give --reward-range")

@@ -16,7 +16,19 @@ _OPTIONS = (
     # A published table is used without being asked for, so that it is no way out here.
     (r"use MarkovianQLearning, or MDP\.from_gymnasium .*$", "use --algorithm markovian"),
     (r"MarkovianQLearning learns without them", "`robustmdp learn --algorithm markovian` learns without them"),
-    (r"must know the rewards: give reward_range=.*$", "must know the rewards: leave --paper out"),
+    (r"must know the rewards: give reward_range=.*$", "must know the rewards: give --reward-range, as in 0..1"),
+    (
+        r"^reward_range must be \(smallest, largest\): got \(([^,]+), ([^,]+)\)$",
+        r"--reward-range must rise: got \1..\2",
+    ),
+    (
+        r"^reward_range must hold the MDP's rewards, (.*) to (.*): got .*$",
+        r"--reward-range must hold the rewards, \1..\2",
+    ),
+    (r"^reward must lie in reward_range \[([^,]+), ([^,]+)\]", r"rewards must lie in --reward-range \1..\2"),
+    (r"^share must lie", "--certify-share must lie"),
+    (r"^confidence must lie", "--confidence must lie"),
+    (r"^a certificate needs a learner with .*$", "--confidence must come with --algorithm generative or markovian"),
     (r"^multilevel Q-learning is for (.*): got .*$", r"--algorithm mlmc is for \1: give --divergence kl and --radius"),
 )
 

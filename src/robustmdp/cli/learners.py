@@ -11,11 +11,12 @@ from robustmdp import _checks
 from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.options import ALGORITHMS
 from robustmdp.cli.progress import Bar
-from robustmdp.cli.words import USUAL_DISCOUNT, check_log, parse_ambiguity, parse_columns, parse_problem
+from robustmdp.cli.words import USUAL_DISCOUNT, check_log, parse_ambiguity, parse_columns, parse_problem, parse_range
 
 if TYPE_CHECKING:
     from robustmdp.result import Solution
 
+_FIXED = ("samples", "seed", "discount", "confidence", "certify_share", "reward_range")  # of a run that is resumed
 _SETTINGS = frozenset({"algorithm", "divergence", "weight", "radius", "paper", "inner_steps", "epsilon"})
 
 
@@ -36,6 +37,9 @@ def learned(problem: str | None, written: set[str], meter: Meter, **options: Any
     _checks.must(
         (problem is None) != (options["log"] is None), "give a PROBLEM or --log FILE, one of them, or --resume FILE"
     )
+    _checks.must(
+        options["confidence"] is not None or "certify_share" not in written, "--certify-share is for --confidence"
+    )
     if options["log"] is not None and "algorithm" not in written:
         options["algorithm"] = "markovian"
     learner, world = _learner(**options), _world(problem, **options)
@@ -46,22 +50,25 @@ def learned(problem: str | None, written: set[str], meter: Meter, **options: Any
         samples=options["samples"],
         seed=options["seed"],
         reference=exact,
+        confidence=options["confidence"],
+        certify_share=options["certify_share"],
         checkpoint=options["checkpoint"],
         progress=meter,
         discount=options["discount"],
+        reward_range=parse_range("--reward-range", options["reward_range"]),
     )
     return Learned(problem or options["log"], learner, solution, _error(solution, exact))
 
 
 def _resume(problem: str | None, written: set[str], meter: Meter, **options: Any) -> Learned:
     from robustmdp.learning import checkpoints, resume
+    from robustmdp.learning.certificates import Certified
 
-    fixed = written & {"samples", "seed", "discount"}
-    if fixed:
-        _checks.fail(f"a resumed run has its own --{sorted(fixed)[0]}: leave the option out")
+    for name in _FIXED:
+        _checks.must(name not in written, f"a resumed run has its own --{name.replace('_', '-')}: leave the option out")
     path = options["resume"]
-    saved = checkpoints.read(Path(path))
-    learner = _learner(**options) if written & _SETTINGS else checkpoints.learner_of(saved)
+    own = checkpoints.learner_of(checkpoints.read(Path(path)))
+    learner = _learner(**options) if written & _SETTINGS else own.learner if isinstance(own, Certified) else own
     world = _world(problem, **options) if problem or options["log"] else None
     solution = resume(
         path, world, steps=options["steps"], learner=learner, checkpoint=options["checkpoint"], progress=meter
@@ -159,8 +166,11 @@ def print_json(learned: Learned) -> None:
             "samples": solution.samples,
             "error": learned.error,
             "error_bound": solution.error_bound,
+            "confidence": solution.confidence,
             "policy": solution.policy,
             "value": solution.value,
+            "lower": solution.lower,
+            "upper": solution.upper,
             "q": solution.q,
             "visits": solution.visits,
         }

@@ -22,6 +22,9 @@ from robustmdp.cli.progress import LEARNING, Bar
 @given.level_options
 @given.discount_option
 @given.seed_option
+@click.option("--confidence", type=float, help="Bounds that hold with this probability, as 0.95.")
+@click.option("--certify-share", type=float, default=0.5, show_default=True, help="Of the samples, for --confidence.")
+@click.option("--reward-range", metavar="A..B", help="Of a gym: world without a table, or a log.")
 @click.option("--paper", is_flag=True, help="The algorithm as printed in the paper.")
 @click.option("--inner-steps", type=int, default=100, show_default=True, help="The paper's T', with --paper.")
 @click.option("--epsilon", type=float, help="Explore greedily (markovian); uniformly if not given.")
@@ -36,14 +39,14 @@ from robustmdp.cli.progress import LEARNING, Bar
 def learn(
     context: click.Context, /, problem: str | None, as_json: bool, quiet: bool, rows: int, **options: Any
 ) -> None:
-    """Learn PROBLEM robustly without its model, from samples, a trajectory or a log.
+    """Learn PROBLEM robustly without its model, from samples or from a log.
 
     PROBLEM is named as for `solve`; where its model is known, the error against the exact solution is shown. A run
     saved with --checkpoint goes on with --resume, to the same bits; --steps extends it. Exit code 3: diverged.
 
     \b
     Examples:
-      robustmdp learn chain --weight 1 --samples 2000000
+      robustmdp learn chain --weight 1 --samples 2000000 --confidence 0.95
       robustmdp learn river-swim --algorithm markovian --weight 1 --steps 100000
       robustmdp learn --log visits.parquet --weight 2 --out policy.csv
     """

@@ -128,6 +128,10 @@ def print_solution(title: str, ambiguity: Ambiguity, solution: Solution, rows: i
     cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
     right = [place > 1 for place in range(len(header))]
     print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, things=" states", numbers=right)
+    if certified and solution.confidence is not None and solution.visits is not None:
+        state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
+        chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
+        say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
     for sentence in (*last, str(solution.status)):
         say(sentence)
 

@@ -172,6 +172,21 @@ def parse_numbers(option: str, word: str | None) -> list[float] | None:
         _checks.fail(f"{option} must be numbers with commas between them: got {word!r}")
 
 
+def parse_range(option: str, word: str | None) -> tuple[float, float] | None:
+    """Two numbers with dots between them.
+
+    >>> parse_range("--reward-range", "-1..0.5")
+    (-1.0, 0.5)
+    """
+    if word is None:
+        return None
+    low, _, high = word.partition("..")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        _checks.fail(f"{option} must be two numbers with dots between them, as in 0..1: got {word!r}")
+
+
 def parse_solver(word: str, known: Sequence[str]) -> Any:
     """None for the fastest exact one."""
     import robustmdp as rm

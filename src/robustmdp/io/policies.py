@@ -73,6 +73,7 @@ def _record(solution: Solution, columns: Mapping[str, list[Any]]) -> dict[str, A
         "steps": solution.steps,
         "samples": solution.samples,
         "error_bound": solution.error_bound,
+        "confidence": solution.confidence,
         **columns,
     }
 
