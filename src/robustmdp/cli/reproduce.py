@@ -85,8 +85,9 @@ def reproduce(experiments: tuple[str, ...], as_json: bool, quiet: bool, **option
     """Run the paper's experiments and check its claims.
 
     EXPERIMENTS are any of chain-diagrams, connection, statistical, convergence, inner-steps, dmin, markovian,
-    behaviour, rates, step-sizes, limits, equivalence, sample-efficiency, exploration, memory; all if none is named. The
-    folder --out then holds report.html, claims.csv, records/ and figures/. A call that was stopped goes on where it was.
+    behaviour, rates, step-sizes, limits, equivalence, sample-efficiency, exploration, memory; all if none is named.
+    The folder --out then holds report.html, claims.csv, records/ and figures/. A call that was stopped goes on where
+    it was.
 
     \b
     Examples:
