@@ -67,17 +67,18 @@ void bind_records(nb::module_& m) {
             "__init__",
             [](LearnerArrays* self, Offsets state_ptr, Array<double> q, Array<uint32_t> visits, Array<int32_t> greedy,
                Array<double> extent, Array<int64_t> diverged, Optional<double> average, Optional<double> eta,
-               Optional<double> weight, Optional<double> lowest_reward, Optional<float> offset,
+               Optional<double> weight, Optional<double> lowest_reward, Optional<double> level, Optional<float> offset,
                Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset, Optional<float> rarity,
                Optional<int32_t> lowest) {
                 new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
-                                         eta,       weight, lowest_reward, offset, curvature, excess,   lowest_offset,
+                                         eta,       weight, lowest_reward, level, offset, curvature, excess,   lowest_offset,
                                          rarity,    lowest};
                 self->look();
             },
             nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
             nb::arg("diverged"), nb::arg("average") = nb::none(), nb::arg("eta") = nb::none(),
-            nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("offset") = nb::none(),
+            nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("level") = nb::none(),
+            nb::arg("offset") = nb::none(),
             nb::arg("curvature") = nb::none(), nb::arg("excess") = nb::none(), nb::arg("lowest_offset") = nb::none(),
             nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none());
 }

@@ -23,7 +23,7 @@ struct LearnerArrays {
     Array<int32_t> greedy;
     Array<double> extent;
     Array<int64_t> diverged;
-    Optional<double> average, eta, weight, lowest_reward;
+    Optional<double> average, eta, weight, lowest_reward, level;
     Optional<float> offset, curvature, excess, lowest_offset, rarity;
     Optional<int32_t> lowest;
     LearnerState view{};
@@ -42,6 +42,10 @@ struct LearnerArrays {
         view.greedy = greedy.data();
         view.extent = extent.data();
         view.diverged = diverged.data();
+        static_assert(sizeof(Level) % sizeof(double) == 0);
+        require(!level || level->size() * sizeof(double) == diverged.size() * sizeof(Level),
+                "level must have one record per replication");
+        view.level = level ? reinterpret_cast<Level*>(level->data()) : nullptr;
         view.average = cells(average);
         view.eta = cells(eta);
         view.weight = cells(weight);
@@ -74,7 +78,7 @@ inline void require_settings(const LearnerArrays& tables, const SettingsArrays& 
     const LearnerState& view = tables.view;
     require(!view.lowest || !settings.view.inside || view.lowest_reward || view.lowest_offset,
             "there must be a table of the lowest rewards");
-    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature),
+    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature && view.rarity),
             "there must be tables of the dual variable");
     require(!settings.view.constrained || (view.weight && (!is_smooth || view.excess)),
             "there must be tables of the weight");
@@ -84,7 +88,8 @@ template <class Price>
 std::unique_ptr<Learner> make_follower(const Price& price, const LearnerArrays& tables, const SettingsArrays& settings,
                                        const Steps& q_steps, const Steps& eta_steps) {
     require_settings(tables, settings, Price::SMOOTH);
-    require(tables.view.average && (!Price::ROBUST || tables.view.lowest), "the default learner needs its tables");
+    require(tables.view.average && tables.view.level && (!Price::ROBUST || tables.view.lowest),
+            "the default learner needs its tables");
     return std::make_unique<LearnerOf<Follower<Price>, true>>(price, settings.view, tables.view, q_steps, eta_steps);
 }
 

@@ -7,8 +7,11 @@
 // discount * E t > 1 would amplify.
 //
 // The dual variable is kept as its distance from the average Q, so that it moves along when all values shift, and takes
-// Newton steps scaled by a running mean of f*''. No likelihood ratio may exceed the root of the number of visits nor,
-// where f has a finite slope at infinity and f*' therefore a pole, what the frequency of the lowest successor allows.
+// implicit Newton steps, scaled by a running mean of f*'' and by this sample's own, so that rare outcomes with a huge
+// ratio do not throw it. No likelihood ratio may exceed what the visits of the lowest successor speak for.
+//
+// Early on the level of all values is most of the error: at steps n_pairs * 2^k it is extrapolated, and Q is averaged
+// only after a few horizons 1/(1 - discount).
 #pragma once
 
 #include "price.hpp"
@@ -21,7 +24,8 @@ public:
     Follower(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
              const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          range_(settings, tables.extent), inverse_(inverse_of(settings.levels[0])) {
+          range_(settings, tables.extent), inverse_(inverse_of(settings.levels[0])),
+          horizon_(1.0 / (1.0 - settings.discount)), has_pole_(price.edge() < INFINITE) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
         if constexpr (Price::SMOOTH) near_ = price.slope(2.0);
     }
@@ -30,11 +34,13 @@ public:
     void absorb(int64_t first, const Experience& seen) {
         const int64_t n = tables_.replications;
         for (int64_t step = 0; step < seen.length; ++step) {
-            const Clock clock(first + step, settings_.burn_in);
+            const Clock clock(first + step, settings_.burn_in, YOUNG * horizon_ * static_cast<double>(tables_.n_pairs));
             for (int64_t r = 0; r < n; ++r) {
                 const int64_t at = step * n + r;
                 learn(clock, r, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
             }
+            if (clock.young && ends_epoch(clock.step + 1))
+                for (int64_t r = 0; r < n; ++r) shift_level(r);
         }
     }
 
@@ -42,17 +48,21 @@ private:
     static constexpr double LEAN = 0.25;    // how far the point of linearisation leans from the average to the iterate
     static constexpr double STEADY = 0.25;  // what same-sample steps lose to the noise of eta: step * gradient times it
     static constexpr double LATE = 0.3;     // weights of the average grow like visits^this: what came early is worse
-    static constexpr double BEYOND = 1.5;   // how far a ratio may exceed 1/frequency of the lowest successor
+    static constexpr double BEYOND = 1.5;   // how far a ratio may come to a pole: 1/frequency of the lowest times it
+    static constexpr double DOUBT = 4.0;    // standard deviations by which that frequency may be larger
+    static constexpr double SETTLED = 2.0;  // horizons of visits that the average leaves out
+    static constexpr double YOUNG = 20.0;   // horizons of visits after which steps alone find the level
     static constexpr double FLATTEST = 0.05;   // the least curvature that a Newton step divides by
     static constexpr double NO_CHOICE = 1e12;  // a weight, in spreads of values, at which nature stays with the model
     static constexpr double SMALLEST_WEIGHT = 1e-6;  // in spreads: where the learned weight of a ball is held
 
     struct Clock {
         int64_t step;
-        bool averaging;
+        bool averaging, young;
         double share;  // of a visit in the average, times the number of visits
 
-        Clock(int64_t step, double burn_in) : step(step), averaging(static_cast<double>(step) >= burn_in) {
+        Clock(int64_t step, double burn_in, double youth)
+            : step(step), averaging(static_cast<double>(step) >= burn_in), young(static_cast<double>(step) < youth) {
             const double now = static_cast<double>(step) + 1.0;
             share = averaging ? (1.0 + LATE) * now / (now - burn_in) : INFINITE;
         }
@@ -70,7 +80,7 @@ private:
         double x, x_average, at;  // the outcome by the current Q, by its average, and between the two
         double level, weight, inverse;
         double least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
-        double ceiling;             // of the squared likelihood ratio
+        double frequency;           // of the lowest successor
     };
 
     void learn(const Clock& clock, int64_t replication, const Transition& seen) {
@@ -85,8 +95,11 @@ private:
             target = teach(visit, alpha);
         }
         double q = visit.earned + target;
-        if (visit.before > 0)  // the first visit replaces a placeholder
-            q = tables_.q[visit.cell] + q_steps_(n) * (q - tables_.q[visit.cell]);
+        if (visit.before > 0) {  // the first visit replaces a placeholder
+            const double residual = q - tables_.q[visit.cell], step = q_steps_(n) * residual;
+            if (clock.young) note_residual(visit, seen, residual, step);
+            q = tables_.q[visit.cell] + step;
+        }
         q = clip(q, visit.range.low, visit.range.high);
         if (!(magnitude(q) < INFINITE)) {
             tables_.diverged[replication] = clock.step + 1;
@@ -94,9 +107,34 @@ private:
         }
         tables_.q[visit.cell] = q;
         double& average = tables_.average[visit.cell];
-        average =
-            clock.averaging && visit.before > 0 ? average + smaller(1.0, clock.share / visit.count) * (q - average) : q;
+        const double averaged = larger(1.0, visit.count - SETTLED * horizon_);  // visits in the average
+        average = clock.averaging && visit.before > 0 ? average + smaller(1.0, clock.share / averaged) * (q - average) : q;
         renew_greedy(tables_, tables_.average, replication, seen.state, seen.pair);
+    }
+
+    void note_residual(const Visit& visit, const Transition& seen, double residual, double step) {
+        const double contraction = seen.successor < tables_.n_states ? 1.0 - settings_.discount : 1.0;
+        tables_.level[visit.rows / tables_.n_pairs].add(residual, 1.0 / visit.count, contraction,
+                                                        step / static_cast<double>(tables_.n_pairs));
+    }
+
+    bool ends_epoch(int64_t steps) const {
+        const int64_t rounds = steps / tables_.n_pairs;
+        return steps == rounds * tables_.n_pairs && (rounds & (rounds - 1)) == 0;
+    }
+
+    // Move all values by the error of the level, as far as residuals since the last time tell it; placeholders, too.
+    void shift_level(int64_t replication) {
+        const double shift = tables_.level[replication].shift();
+        tables_.level[replication] = {};
+        if (shift == 0.0 || tables_.diverged[replication] >= 0) return;
+        const Range range(settings_, tables_.extent + 2 * replication);
+        const int64_t first = replication * tables_.n_pairs;
+        for (int64_t cell = first; cell < first + tables_.n_pairs; ++cell) {
+            if (tables_.q[cell] == -INFINITE) continue;  // nothing is known
+            tables_.q[cell] = clip(tables_.q[cell] + shift, range.low, range.high);
+            tables_.average[cell] = clip(tables_.average[cell] + shift, range.low, range.high);
+        }
     }
 
     // Count the visit and read the outcome.
@@ -153,7 +191,7 @@ private:
         return radius < INFINITE ? spread : 0.0;
     }
 
-    // The lowest outcome so far, this one included, and what it allows of a likelihood ratio.
+    // The lowest outcome so far, this one included, and how often its successor came.
     void find_lowest(Visit& visit, const Transition& seen) {
         int32_t& lowest = tables_.lowest[visit.cell];
         const int64_t known = lowest;
@@ -163,7 +201,7 @@ private:
             read_values(visit, known, settings_.inside ? lowest_reward(visit.cell) : 0.0, visit.fresh_least,
                         visit.least);
         const bool lower = known < 0 || visit.x_average < visit.least;
-        visit.ceiling = visit.count;
+        visit.frequency = 1.0;
         if (tables_.rarity) {
             const bool moved = known < 0 || (lower && known != seen.successor);
             // Endings have one index but may pay differently: only those that pay as little count.
@@ -172,16 +210,22 @@ private:
                                             visit.x_average <= visit.least + 1e-6 * (1.0 + magnitude(visit.least)));
             float& rarity = tables_.rarity[visit.cell];
             const double share = 1.0 / visit.count, past = moved ? 0.0 : static_cast<double>(rarity);
-            const double frequency = past * (1.0 - share) + (moved || same ? share : 0.0);
-            rarity = static_cast<float>(frequency);
-            const double most = BEYOND / frequency;
-            visit.ceiling = smaller(visit.count, most * most);
+            visit.frequency = past * (1.0 - share) + (moved || same ? share : 0.0);
+            rarity = static_cast<float>(visit.frequency);
         }
         if (!lower) return;
         visit.least = visit.x_average;
         visit.fresh_least = visit.x;
         lowest = static_cast<int32_t>(seen.successor);
         if (settings_.inside) keep_lowest_reward(visit.cell, seen.reward);
+    }
+
+    // The largest likelihood ratio: sqrt(visits), or 1/frequency of the lowest successor where that is sure to be more;
+    // a little above 1/frequency where f*' has a pole, which no ratio may come near.
+    double largest_ratio(const Visit& visit) const {
+        const double frequency = visit.frequency, sure = frequency + DOUBT * root(frequency / visit.count);
+        const double most = larger(root(visit.count), 1.0 / sure);
+        return has_pole_ ? smaller(most, BEYOND / frequency) : most;
     }
 
     // In single precision, around a typical reward, where it is a bound only and not the value itself.
@@ -222,15 +266,16 @@ private:
         const double base = (visit.before == 0 ? visit.earned + visit.x : tables_.average[visit.cell]) - apart;
         double eta = first_eta(visit, base);
         Tilt<double> tilt = price_.at((eta - visit.at) * visit.inverse);
-        if (tilt.slope * tilt.slope > visit.ceiling) {
-            eta = visit.at + weight * price_.slope(root(visit.ceiling));
+        if (tilt.slope > 1.0 && tilt.slope > largest_ratio(visit)) {
+            eta = visit.at + weight * price_.slope(largest_ratio(visit));
             tilt = price_.at((eta - visit.at) * visit.inverse);
         }
         const double gradient = -tilt.growth, relative = eta_steps_.relative(alpha, settings_.discount, visit.inverse);
         const double rate = smaller(1.0, relative);
         float& curvature = tables_.curvature[visit.cell];
         const double bent = curvature, bend = tilt.curvature == tilt.curvature ? tilt.curvature : tilt.slope;
-        const double stride = clip(relative * weight * gradient / larger(bent, FLATTEST), -weight, weight);
+        const double slower = larger(bent, FLATTEST) + relative * bend;
+        const double stride = clip(relative * weight * gradient / slower, -weight, weight);
         const double trusted = tilt.slope > 1.0 ? weight : INFINITE;
         double target = visit.at - weight * tilt.excess;
         target += STEADY * stride * gradient + tilt.slope * clip(visit.x - visit.at, -trusted, trusted);
@@ -252,8 +297,9 @@ private:
         double eta = visit.before == 0 ? visit.at : base + static_cast<double>(tables_.offset[visit.cell]);
         eta = clip(eta, settings_.discount * range.low + least, settings_.discount * range.high + most);
         eta = larger(eta, floor);
-        if (visit.ceiling < 4.0 || (eta - floor) * visit.inverse > near_)
-            eta = smaller(eta, floor + visit.weight * price_.slope(root(visit.ceiling)));
+        const bool is_tight = visit.count < 4.0 || (has_pole_ && 2.0 * visit.frequency > BEYOND);
+        if (is_tight || (eta - floor) * visit.inverse > near_)
+            eta = smaller(eta, floor + visit.weight * price_.slope(largest_ratio(visit)));
         return eta;
     }
 
@@ -274,6 +320,8 @@ private:
     const Steps &q_steps_, &eta_steps_;
     const Range range_;     // where it is known
     const double inverse_;  // of the weight, where it is one for all
+    const double horizon_;  // 1/(1 - discount)
+    const bool has_pole_;   // of f*'
     double near_ = INFINITE;
 };
 

@@ -123,10 +123,7 @@ def _initial(shape: Shape, initial: float | None) -> float:
 
 
 class Default(_Follower):
-    """Our update (core/learning/follow.hpp); 36 bytes a pair and 4 a state.
-
-    A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
-    """
+    """Our update (core/learning/follow.hpp); 40 bytes a pair and 4 a state. A radius takes 12 bytes a pair more."""
 
     def __init__(
         self,
@@ -150,6 +147,7 @@ class Default(_Follower):
             "average": np.full(cells, _initial(shape, initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
+            "level": np.zeros(8 * replications),  # a record `Level` of core/learning/level.hpp each
         }
         if level.is_robust:
             tables["lowest"] = np.full(cells, -1, np.int32)
@@ -158,7 +156,6 @@ class Default(_Follower):
             tables[name] = np.zeros(cells, kind)
         if tunes:
             tables["offset"], tables["curvature"] = np.zeros(cells, np.float32), np.ones(cells, np.float32)
-        if tunes and level.edge < math.inf:
             tables["rarity"] = np.zeros(cells, np.float32)
         if level.is_constrained:
             tables["weight"] = np.zeros(cells)
