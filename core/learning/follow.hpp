@@ -10,8 +10,8 @@
 // implicit Newton steps, scaled by a running mean of f*'' and by this sample's own, so that rare outcomes with a huge
 // ratio do not throw it. No likelihood ratio may exceed what the visits of the lowest successor speak for.
 //
-// Early on the level of all values is most of the error: at steps n_pairs * 2^k it is extrapolated, and Q is averaged
-// only after a few horizons 1/(1 - discount).
+// Early on the level of all values is most of the error: where nothing ends it is extrapolated at steps n_pairs * 2^k,
+// and Q is averaged only after a few horizons 1/(1 - discount).
 #pragma once
 
 #include "price.hpp"
@@ -33,8 +33,9 @@ public:
     // A block of transitions of all replications, from step `first` on.
     void absorb(int64_t first, const Experience& seen) {
         const int64_t n = tables_.replications;
+        const double youth = YOUNG * horizon_ * static_cast<double>(tables_.n_pairs);
         for (int64_t step = 0; step < seen.length; ++step) {
-            const Clock clock(first + step, settings_.burn_in, YOUNG * horizon_ * static_cast<double>(tables_.n_pairs));
+            const Clock clock(first + step, settings_.burn_in, youth);
             for (int64_t r = 0; r < n; ++r) {
                 const int64_t at = step * n + r;
                 learn(clock, r, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
@@ -95,9 +96,11 @@ private:
             target = teach(visit, alpha);
         }
         double q = visit.earned + target;
+        if (clock.young) tables_.level[replication].endings += seen.successor >= tables_.n_states;
         if (visit.before > 0) {  // the first visit replaces a placeholder
             const double residual = q - tables_.q[visit.cell], step = q_steps_(n) * residual;
-            if (clock.young) note_residual(visit, seen, residual, step);
+            if (clock.young)
+                tables_.level[replication].add(residual, 1.0 / visit.count, step / static_cast<double>(tables_.n_pairs));
             q = tables_.q[visit.cell] + step;
         }
         q = clip(q, visit.range.low, visit.range.high);
@@ -112,26 +115,20 @@ private:
         renew_greedy(tables_, tables_.average, replication, seen.state, seen.pair);
     }
 
-    void note_residual(const Visit& visit, const Transition& seen, double residual, double step) {
-        const double contraction = seen.successor < tables_.n_states ? 1.0 - settings_.discount : 1.0;
-        tables_.level[visit.rows / tables_.n_pairs].add(residual, 1.0 / visit.count, contraction,
-                                                        step / static_cast<double>(tables_.n_pairs));
-    }
-
     bool ends_epoch(int64_t steps) const {
         const int64_t rounds = steps / tables_.n_pairs;
         return steps == rounds * tables_.n_pairs && (rounds & (rounds - 1)) == 0;
     }
 
-    // Move all values by the error of the level, as far as residuals since the last time tell it; placeholders, too.
+    // Move all that was visited by the error of the level, as far as residuals since the last time tell it.
     void shift_level(int64_t replication) {
-        const double shift = tables_.level[replication].shift();
-        tables_.level[replication] = {};
+        const double shift = tables_.level[replication].error(horizon_);
+        tables_.level[replication].restart();
         if (shift == 0.0 || tables_.diverged[replication] >= 0) return;
         const Range range(settings_, tables_.extent + 2 * replication);
         const int64_t first = replication * tables_.n_pairs;
         for (int64_t cell = first; cell < first + tables_.n_pairs; ++cell) {
-            if (tables_.q[cell] == -INFINITE) continue;  // nothing is known
+            if (tables_.visits[cell] == 0) continue;
             tables_.q[cell] = clip(tables_.q[cell] + shift, range.low, range.high);
             tables_.average[cell] = clip(tables_.average[cell] + shift, range.low, range.high);
         }
