@@ -68,11 +68,11 @@ void bind_records(nb::module_& m) {
             [](LearnerArrays* self, Offsets state_ptr, Array<double> q, Array<uint32_t> visits, Array<int32_t> greedy,
                Array<double> extent, Array<int64_t> diverged, Optional<double> average, Optional<double> eta,
                Optional<double> weight, Optional<double> lowest_reward, Optional<double> level, Optional<float> offset,
-               Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset, Optional<float> rarity,
-               Optional<int32_t> lowest) {
+               Optional<float> curvature, Optional<float> excess, Optional<float> lowest_offset,
+               Optional<uint32_t> lowest_count, Optional<int32_t> lowest) {
                 new (self) LearnerArrays{state_ptr, q,      visits,        greedy, extent,    diverged, average,
                                          eta,       weight, lowest_reward, level, offset, curvature, excess,   lowest_offset,
-                                         rarity,    lowest};
+                                         lowest_count, lowest};
                 self->look();
             },
             nb::kw_only(), nb::arg("state_ptr"), nb::arg("q"), nb::arg("visits"), nb::arg("greedy"), nb::arg("extent"),
@@ -80,7 +80,7 @@ void bind_records(nb::module_& m) {
             nb::arg("weight") = nb::none(), nb::arg("lowest_reward") = nb::none(), nb::arg("level") = nb::none(),
             nb::arg("offset") = nb::none(),
             nb::arg("curvature") = nb::none(), nb::arg("excess") = nb::none(), nb::arg("lowest_offset") = nb::none(),
-            nb::arg("rarity") = nb::none(), nb::arg("lowest") = nb::none());
+            nb::arg("lowest_count") = nb::none(), nb::arg("lowest") = nb::none());
 }
 
 // A world with the model that it was made of.

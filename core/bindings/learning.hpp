@@ -24,7 +24,8 @@ struct LearnerArrays {
     Array<double> extent;
     Array<int64_t> diverged;
     Optional<double> average, eta, weight, lowest_reward, level;
-    Optional<float> offset, curvature, excess, lowest_offset, rarity;
+    Optional<float> offset, curvature, excess, lowest_offset;
+    Optional<uint32_t> lowest_count;
     Optional<int32_t> lowest;
     LearnerState view{};
 
@@ -54,7 +55,7 @@ struct LearnerArrays {
         view.curvature = cells(curvature);
         view.excess = cells(excess);
         view.lowest_offset = cells(lowest_offset);
-        view.rarity = cells(rarity);
+        view.lowest_count = cells(lowest_count);
         view.lowest = cells(lowest);
     }
 
@@ -78,7 +79,7 @@ inline void require_settings(const LearnerArrays& tables, const SettingsArrays& 
     const LearnerState& view = tables.view;
     require(!view.lowest || !settings.view.inside || view.lowest_reward || view.lowest_offset,
             "there must be a table of the lowest rewards");
-    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature && view.rarity),
+    require(!view.average || !view.lowest || !is_smooth || (view.offset && view.curvature && view.lowest_count),
             "there must be tables of the dual variable");
     require(!settings.view.constrained || (view.weight && (!is_smooth || view.excess)),
             "there must be tables of the weight");

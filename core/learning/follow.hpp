@@ -81,7 +81,7 @@ private:
         double x, x_average, at;  // the outcome by the current Q, by its average, and between the two
         double level, weight, inverse;
         double least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
-        double frequency;           // of the lowest successor
+        double lowest_count;        // visits that led to the lowest successor
     };
 
     void learn(const Clock& clock, int64_t replication, const Transition& seen) {
@@ -198,17 +198,14 @@ private:
             read_values(visit, known, settings_.inside ? lowest_reward(visit.cell) : 0.0, visit.fresh_least,
                         visit.least);
         const bool lower = known < 0 || visit.x_average < visit.least;
-        visit.frequency = 1.0;
-        if (tables_.rarity) {
-            const bool moved = known < 0 || (lower && known != seen.successor);
+        if (tables_.lowest_count) {
             // Endings have one index but may pay differently: only those that pay as little count.
             const bool same =
                 known == seen.successor && (seen.successor < tables_.n_states ||
                                             visit.x_average <= visit.least + 1e-6 * (1.0 + magnitude(visit.least)));
-            float& rarity = tables_.rarity[visit.cell];
-            const double share = 1.0 / visit.count, past = moved ? 0.0 : static_cast<double>(rarity);
-            visit.frequency = past * (1.0 - share) + (moved || same ? share : 0.0);
-            rarity = static_cast<float>(visit.frequency);
+            uint32_t& times = tables_.lowest_count[visit.cell];
+            times = known < 0 || (lower && known != seen.successor) ? 1 : times + (same && times < UINT32_MAX);
+            visit.lowest_count = static_cast<double>(times);
         }
         if (!lower) return;
         visit.least = visit.x_average;
@@ -220,9 +217,9 @@ private:
     // The largest likelihood ratio: sqrt(visits), or 1/frequency of the lowest successor where that is sure to be more;
     // a little above 1/frequency where f*' has a pole, which no ratio may come near.
     double largest_ratio(const Visit& visit) const {
-        const double frequency = visit.frequency, sure = frequency + DOUBT * root(frequency / visit.count);
-        const double most = larger(root(visit.count), 1.0 / sure);
-        return has_pole_ ? smaller(most, BEYOND / frequency) : most;
+        const double times = visit.lowest_count;
+        const double most = larger(root(visit.count), visit.count / (times + DOUBT * root(times)));
+        return has_pole_ ? smaller(most, BEYOND * visit.count / times) : most;
     }
 
     // In single precision, around a typical reward, where it is a bound only and not the value itself.
@@ -294,7 +291,7 @@ private:
         double eta = visit.before == 0 ? visit.at : base + static_cast<double>(tables_.offset[visit.cell]);
         eta = clip(eta, settings_.discount * range.low + least, settings_.discount * range.high + most);
         eta = larger(eta, floor);
-        const bool is_tight = visit.count < 4.0 || (has_pole_ && 2.0 * visit.frequency > BEYOND);
+        const bool is_tight = visit.count < 4.0 || (has_pole_ && 2.0 * visit.lowest_count > BEYOND * visit.count);
         if (is_tight || (eta - floor) * visit.inverse > near_)
             eta = smaller(eta, floor + visit.weight * price_.slope(largest_ratio(visit)));
         return eta;

@@ -25,7 +25,7 @@ struct LearnerState {
     int32_t* lowest;        // the successor with the lowest outcome so far, -1 for none
     double* lowest_reward;  // and what it paid, where that belongs to the outcome
     float* lowest_offset;   // the same less the anchor, where it is a bound only
-    float* rarity;          // the frequency of the lowest successor
+    uint32_t* lowest_count;  // visits that led to the lowest successor
     int32_t* greedy;        // of each state, the pair with the largest Q
     Level* level;           // of each replication, what residuals tell of the error that all values share
     double* extent;         // of each replication, the least and the largest reward

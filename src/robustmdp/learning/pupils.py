@@ -156,7 +156,7 @@ class Default(_Follower):
             tables[name] = np.zeros(cells, kind)
         if tunes:
             tables["offset"], tables["curvature"] = np.zeros(cells, np.float32), np.ones(cells, np.float32)
-            tables["rarity"] = np.zeros(cells, np.float32)
+            tables["lowest_count"] = np.zeros(cells, np.uint32)
         if level.is_constrained:
             tables["weight"] = np.zeros(cells)
         if level.is_constrained and tunes:
