@@ -7,12 +7,17 @@
 // discount * E t > 1 would amplify.
 //
 // The dual variable is kept as its distance from the average Q, so that it moves along when all values shift, and takes
-// Newton steps scaled by a running mean of f*''. No likelihood ratio may exceed the root of the number of visits nor,
-// where f has a finite slope at infinity and f*' therefore a pole, what the frequency of the lowest successor allows.
+// implicit Newton steps, scaled by a running mean of f*'' and by this sample's own, so that rare outcomes with a huge
+// ratio do not throw it. No likelihood ratio may exceed what the visits of the lowest successor speak for.
+//
+// Early on the level of all values is most of the error: where nothing ends it is extrapolated at steps n_pairs * 2^k,
+// and Q is averaged only after a few horizons 1/(1 - discount).
 #pragma once
 
 #include "price.hpp"
 #include "state.hpp"
+
+#include <algorithm>
 
 namespace robustmdp {
 
@@ -22,9 +27,12 @@ public:
              const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
           range_(make_range(settings, tables.extent[0], tables.extent[1])),
-          inverse_(inverse_of(settings.levels[0])) {
+          inverse_(inverse_of(settings.levels[0])), horizon_(1.0 / (1.0 - settings.discount)) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
-        if constexpr (Price::SMOOTH) near_ = price.slope(2.0);
+        if constexpr (Price::SMOOTH) {
+            near_ = price.slope(2.0);
+            has_pole_ = price.edge() < INFINITE;
+        }
     }
 
     // A block of transitions of all replications, from step `first` on.
@@ -36,6 +44,8 @@ public:
                 using T = decltype(kind);
                 learn<T>(clock, r, seen.sample<T>(step * n + r));
             });
+            if (clock.young && ends_epoch(clock.step + 1))
+                for (int64_t r = 0; r < n; ++r) shift_level(r);
         }
     }
 
@@ -43,7 +53,11 @@ private:
     static constexpr double LEAN = 0.25;    // how far the point of linearisation leans from the average to the iterate
     static constexpr double STEADY = 0.25;  // what same-sample steps lose to the noise of eta: step * gradient times it
     static constexpr double LATE = 0.3;     // weights of the average grow like visits^this: what came early is worse
-    static constexpr double BEYOND = 1.5;   // how far a ratio may exceed 1/frequency of the lowest successor
+    static constexpr double BEYOND = 1.5;   // how far a ratio may come to a pole: 1/frequency of the lowest times it
+    static constexpr double DOUBT = 4.0;    // standard deviations by which that frequency may be larger
+    static constexpr double SETTLED = 2.0;  // horizons of visits that the average leaves out
+    static constexpr double YOUNG = 20.0;   // horizons of visits after which steps alone find the level
+    static constexpr uint32_t EVEN = 8;     // how many times more often a pair may be visited for that
     static constexpr double FLATTEST = 0.05;   // the least curvature that a Newton step divides by
     static constexpr double NO_CHOICE = 1e12;  // a weight, in spreads of values, at which nature stays with the model
     static constexpr double SMALLEST_WEIGHT = 1e-6;  // in spreads: where the learned weight of a ball is held
@@ -55,7 +69,7 @@ private:
     // What all replications share in a step.
     struct Clock {
         int64_t step;
-        bool averaging;
+        bool averaging, young;
         double share;         // of a visit in the average, times the number of visits
         Sizes<double> sizes;  // where schedules count steps
     };
@@ -71,7 +85,7 @@ private:
         T x, x_average, at;             // the outcome by the current Q, by its average, and between the two
         T level, weight, inverse;
         T least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
-        T ceiling;             // of the squared likelihood ratio
+        T lowest_count;        // visits that led to the lowest successor
     };
 
     template <class T> struct Values {
@@ -81,9 +95,10 @@ private:
     Clock read_clock(int64_t step) const {
         const double now = static_cast<double>(step) + 1.0;
         const bool averaging = now - 1.0 >= settings_.burn_in;
+        const bool young = now <= YOUNG * horizon_ * static_cast<double>(tables_.n_pairs);
         const double share = averaging ? (1.0 + LATE) * now / (now - settings_.burn_in) : INFINITE;
-        if (settings_.by_visits) return {step, averaging, share, {}};
-        return {step, averaging, share, {eta_steps_(step), q_steps_(step)}};
+        if (settings_.by_visits) return {step, averaging, young, share, {}};
+        return {step, averaging, young, share, {eta_steps_(step), q_steps_(step)}};
     }
 
     template <class T> [[gnu::always_inline]] Sizes<T> read_sizes(const Clock& clock, const Places<T>& visits) {
@@ -109,9 +124,38 @@ private:
             find_lowest(visit, seen);
             target = teach(visit, sizes.alpha);
         }
+        if (clock.young)
+            for_lanes<T>([&](int l) {
+                tables_.level[replication + l].endings += seen.successor[l] >= tables_.n_states;
+            });
         move_q(clock, visit, visit.earned + target, sizes.beta, replication);
         for_lanes<T>(
             [&](int l) { renew_greedy(tables_, tables_.average, replication + l, seen.state[l], seen.pair[l]); });
+    }
+
+    bool ends_epoch(int64_t steps) const {
+        const int64_t rounds = steps / tables_.n_pairs;
+        return steps == rounds * tables_.n_pairs && (rounds & (rounds - 1)) == 0;
+    }
+
+    // Move all values by the error of the level, as far as residuals since the last time tell it.
+    void shift_level(int64_t replication) {
+        const double shift = tables_.level[replication].error(horizon_);
+        tables_.level[replication].restart();
+        const int64_t first = replication * tables_.n_pairs, last = first + tables_.n_pairs;
+        if (shift == 0.0 || tables_.diverged[replication] >= 0 || !visits_are_even(first, last)) return;
+        const double* extent = tables_.extent + 2 * replication;
+        const Range<double> range = make_range(settings_, extent[0], extent[1]);
+        for (int64_t cell = first; cell < last; ++cell) {
+            tables_.q[cell] = clip(tables_.q[cell] + shift, range.low, range.high);
+            tables_.average[cell] = clip(tables_.average[cell] + shift, range.low, range.high);
+        }
+    }
+
+    // Rarely visited pairs would have the same say and be moved by what others need.
+    bool visits_are_even(int64_t first, int64_t last) const {
+        const auto [least, most] = std::minmax_element(tables_.visits + first, tables_.visits + last);
+        return *most <= EVEN * *least;
     }
 
     // Count the visit.
@@ -195,15 +239,14 @@ private:
         return select(radius == zero, NO_CHOICE * larger(spread, broadcast<T>(1.0)), limited);
     }
 
-    // The lowest outcome so far, this one included, and what it allows of a likelihood ratio.
+    // The lowest outcome so far, this one included, and how often its successor came.
     template <class T> [[gnu::always_inline]] void find_lowest(Visit<T>& visit, const Sample<T>& seen) {
         const Places<T> known = places<T>([&](int l) { return tables_.lowest[visit.cell[l]]; });
         const Mask<T> unknown = gather(tables_.lowest, visit.cell) < broadcast<T>(0.0);
         const Values<T> least =
             read_values(visit, known, settings_.inside ? lowest_reward(visit.cell) : broadcast<T>(0.0));
         const Mask<T> lower = unknown | (visit.x_average < least.averaged);
-        visit.ceiling = visit.count;
-        if (tables_.rarity) limit_ratio(visit, seen, known, least.averaged, lower);
+        if (tables_.lowest_count) count_lowest(visit, seen, known, least.averaged, lower);
         visit.least = select(lower, visit.x_average, least.averaged);
         visit.fresh_least = select(lower, visit.x, least.current);
         if (!any(lower)) return;
@@ -214,27 +257,28 @@ private:
         }
     }
 
-    // A ratio may not exceed by much what the frequency of the lowest successor allows.
     template <class T>
-    [[gnu::always_inline]] void limit_ratio(Visit<T>& visit, const Sample<T>& seen, const Places<T>& known, T least,
-                                            Mask<T> lower) {
-        T moved = broadcast<T>(0.0), counted = moved;
-        for (int l = 0; l < lane_count<T>; ++l) {
+    [[gnu::always_inline]] void count_lowest(Visit<T>& visit, const Sample<T>& seen, const Places<T>& known, T least,
+                                             Mask<T> lower) {
+        visit.lowest_count = collect<T>([&](int l) {
             const bool again = known[l] == seen.successor[l];
             const double now = lane(visit.x_average, l), before = lane(least, l);
             // Endings have one index but may pay differently: only those that pay as little count.
             const bool same =
                 again && (seen.successor[l] < tables_.n_states || now <= before + 1e-6 * (1.0 + magnitude(before)));
+            uint32_t& times = tables_.lowest_count[visit.cell[l]];
             const bool moves = known[l] < 0 || (holds(lower, l) && !again);
-            if (moves) set_lane(moved, l, 1.0);
-            if (moves || same) set_lane(counted, l, 1.0);
-        }
-        const T zero = broadcast<T>(0.0), share = 1.0 / visit.count;
-        const T past = select(moved > zero, zero, gather(tables_.rarity, visit.cell));
-        const T frequency = past * (1.0 - share) + share * counted;
-        scatter(tables_.rarity, visit.cell, frequency);
-        const T most = BEYOND / frequency;
-        visit.ceiling = smaller(visit.count, most * most);
+            times = moves ? 1 : times + (same && times < UINT32_MAX);
+            return static_cast<double>(times);
+        });
+    }
+
+    // The largest likelihood ratio: sqrt(visits), or 1/frequency of the lowest successor where that is sure to be more;
+    // a little above 1/frequency where f*' has a pole, which no ratio may come near.
+    template <class T> [[gnu::always_inline]] T largest_ratio(const Visit<T>& visit) const {
+        const T times = visit.lowest_count;
+        const T most = larger(root(visit.count), visit.count / (times + DOUBT * root(times)));
+        return has_pole_ ? smaller(most, BEYOND * visit.count / times) : most;
     }
 
     // In single precision, around a typical reward, where it is a bound only and not the value itself.
@@ -285,7 +329,8 @@ private:
         const T gradient = -tilt.growth, relative = eta_steps_.relative(alpha, settings_.discount, visit.inverse);
         const T rate = smaller(broadcast<T>(1.0), relative);
         const T bend = select(tilt.curvature == tilt.curvature, tilt.curvature, tilt.slope);
-        const T stride = clip(relative * weight * gradient / larger(bent, broadcast<T>(FLATTEST)), -weight, weight);
+        const T slower = larger(bent, broadcast<T>(FLATTEST)) + relative * bend;
+        const T stride = clip(relative * weight * gradient / slower, -weight, weight);
         const T trusted = select(tilt.slope > broadcast<T>(1.0), weight, infinite);
         const T target = visit.at - weight * tilt.excess +
                          (STEADY * stride * gradient + tilt.slope * clip(visit.x - visit.at, -trusted, trusted));
@@ -306,10 +351,12 @@ private:
         eta = clip(eta, settings_.discount * range.low + least, settings_.discount * range.high + most);
         eta = larger(eta, floor);
         const T lowest = smaller(floor, visit.at), y = (eta - lowest) * visit.inverse;
-        if (!any((visit.ceiling < broadcast<T>(4.0)) | (y > broadcast<T>(near_)))) return eta;
-        const T ratio = price_.at(y).slope;
-        const Mask<T> exceeds = ratio * ratio > visit.ceiling;
-        if (any(exceeds)) eta = select(exceeds, lowest + visit.weight * price_.slope(root(visit.ceiling)), eta);
+        // Four visits allow a ratio of 2, but next to a pole.
+        const Mask<T> is_close = (visit.count < broadcast<T>(4.0)) | (y > broadcast<T>(near_));
+        if (!any(is_close) && !(has_pole_ && any(2.0 * visit.lowest_count > BEYOND * visit.count))) return eta;
+        const T largest = largest_ratio(visit);
+        const Mask<T> exceeds = price_.at(y).slope > largest;
+        if (any(exceeds)) eta = select(exceeds, lowest + visit.weight * price_.slope(largest), eta);
         return eta;
     }
 
@@ -323,16 +370,27 @@ private:
         scatter(tables_.excess, visit.cell, select(limited, usual + rate * (magnitude(excess) - usual), usual));
     }
 
+    // What they tell of the level; those of a first visit are about a placeholder.
+    template <class T> void note_residuals(const Visit<T>& visit, T residual, T step, int64_t replication) {
+        const double share = 1.0 / static_cast<double>(tables_.n_pairs);
+        for_lanes<T>([&](int l) {
+            if (!holds(visit.is_first, l))
+                tables_.level[replication + l].add(lane(residual, l), 1.0 / lane(visit.count, l), lane(step, l) * share);
+        });
+    }
+
     // Q and its average; the first visit replaces a placeholder. A replication whose Q is no longer finite stops.
     template <class T>
     [[gnu::always_inline]] void move_q(const Clock& clock, const Visit<T>& visit, T target, T beta,
                                        int64_t replication) {
-        const T last = gather(tables_.q, visit.cell);
-        T q = select(visit.is_first, target, last + beta * (target - last));
+        const T last = gather(tables_.q, visit.cell), residual = target - last, step = beta * residual;
+        if (clock.young) note_residuals(visit, residual, step, replication);
+        T q = select(visit.is_first, target, last + step);
         q = clip(q, visit.range.low, visit.range.high);
         T average = q;
         if (clock.averaging) {
-            const T share = smaller(broadcast<T>(1.0), clock.share / visit.count);
+            const T one = broadcast<T>(1.0), averaged = larger(one, visit.count - SETTLED * horizon_);
+            const T share = smaller(one, clock.share / averaged);
             average = select(visit.is_first, q, visit.average + share * (q - visit.average));
         }
         const Mask<T> is_finite = magnitude(q) < broadcast<T>(INFINITE);
@@ -348,7 +406,9 @@ private:
     const Steps &q_steps_, &eta_steps_;
     const Range<double> range_;  // where it is known
     const double inverse_;       // of the weight, where it is one for all
+    const double horizon_;       // 1/(1 - discount)
     double near_ = INFINITE;
+    bool has_pole_ = false;  // of f*'
     int64_t last_count_ = -1;  // of visits, and its step sizes
     Sizes<double> last_sizes_{};
 };

@@ -4,6 +4,7 @@
 // variable is discount * eta, the weight discount * weight, and f is in normal form.
 #pragma once
 
+#include "level.hpp"
 #include "steps.hpp"
 
 #include "../sweep.hpp"
@@ -25,8 +26,9 @@ struct LearnerState {
     int32_t* lowest;        // the successor with the lowest outcome so far, -1 for none
     double* lowest_reward;  // and what it paid, where that belongs to the outcome
     float* lowest_offset;   // the same less the anchor, where it is a bound only
-    float* rarity;          // the frequency of the lowest successor
+    uint32_t* lowest_count;  // visits that led to the lowest successor
     int32_t* greedy;        // of each state, the pair with the largest Q
+    Level* level;           // of each replication, what residuals tell of the error that all values share
     double* extent;         // of each replication, the least and the largest reward
     int64_t* diverged;      // of each replication, the step at which Q was no longer finite, or -1
     const int64_t* state_ptr;

@@ -20,7 +20,7 @@ DIVERGENCES = (
     rm.CressieRead(-1.5),
 )  # fmt: skip
 # Renew by PYTHONPATH=tests python -c "from learning.test_bits import digest; print(digest())" when an update changes.
-STORED = "8e3b960509368872"
+STORED = "8b389e47bcc2a03e"
 
 
 def learners() -> list[tuple[Any, int]]:
@@ -62,6 +62,7 @@ def test_every_processor_gives_the_stored_bits(variant: str) -> None:
     assert output.stdout.strip() == STORED
 
 
+@pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair")  # a greedy one need not in few steps
 @pytest.mark.parametrize("name", WORLDS)
 def test_replications_side_by_side_have_the_bits_of_each_alone(name: str) -> None:
     """Six seeds: four side by side and two one by one."""

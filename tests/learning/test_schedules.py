@@ -55,7 +55,7 @@ def test_compiled_code_takes_the_same_steps(name: str) -> None:
     schedule = FORMULAS[name][0]
     if schedule.resolve(SETTING).per_weight:
         pytest.skip("a schedule for eta")
-    log = rm.Trajectory([0, 0], [0, 0], [0.0, 1.0], [0, 0])
+    log = rm.Trajectory([0, 0], [0, 0], [0.0, 1.0], [0, 0], n_states=3)  # the level is extrapolated after 3 steps
     doubt = rm.Penalized(rm.ChiSquare(), math.inf)  # nominal, and a penalty that Theorem 4.1 takes
     learner = rm.MarkovianQLearning(doubt, q_steps=schedule, burn_in=0.99, d_min=D_MIN, d_max=D_MAX, count="steps")
     if name.startswith("Theorem 5.1"):

@@ -57,7 +57,7 @@ class GenerativeQLearning(Runnable):
 
     The default is our best: each round takes one sample per pair, which moves Q and eta together; steps shrink with
     visits; the result is the average of Q (Polyak and Ruppert) after a burn-in. The greedy action and nature's tilt
-    are chosen at the averages, values flow through the current Q: see `core/learning/follow.hpp`. Memory is 36 bytes a
+    are chosen at the averages, values flow through the current Q: see `core/learning/follow.hpp`. Memory is 40 bytes a
     pair. `paper` gives Algorithm 1 as printed.
 
     With a radius instead of a weight, the weight is learned along with eta by ascent on the paper's (2). Its gradient

@@ -113,10 +113,7 @@ def _initial(shape: Shape, initial: float | None) -> float:
 
 
 class DefaultState(TransitionState):
-    """Our update (core/learning/follow.hpp); 36 bytes a pair and 4 a state.
-
-    A radius takes 12 bytes a pair more, a divergence with a finite slope at infinity 4.
-    """
+    """Our update (core/learning/follow.hpp); 40 bytes a pair and 4 a state. A radius takes 12 bytes a pair more."""
 
     def __init__(self, learner: Any, source: Source, replications: int, *, burn_in: float, by_visits: bool) -> None:
         ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
@@ -129,6 +126,7 @@ class DefaultState(TransitionState):
             "average": np.full(cells, _initial(shape, learner.initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
+            "level": np.zeros(8 * replications),  # a record `Level` of core/learning/level.hpp each
         }
         if level.is_robust:
             tables["lowest"] = np.full(cells, -1, np.int32)
@@ -137,8 +135,7 @@ class DefaultState(TransitionState):
             tables[name] = np.zeros(cells, kind)
         if tunes:
             tables["offset"], tables["curvature"] = np.zeros(cells, np.float32), np.ones(cells, np.float32)
-        if tunes and level.edge < math.inf:
-            tables["rarity"] = np.zeros(cells, np.float32)
+            tables["lowest_count"] = np.zeros(cells, np.uint32)
         if level.is_constrained:
             tables["weight"] = np.zeros(cells)
         if level.is_constrained and tunes:
