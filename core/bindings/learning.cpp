@@ -72,8 +72,10 @@ void require_same_size(const LearnerState& tables, const World& world) {
 
 void bind_evidence(nb::module_& m) {
     nb::class_<EvidenceArrays>(m, "Evidence")
-        .def("__init__", [](EvidenceArrays* self, const LearnerArrays& tables, double typical_reward,
-                            const nb::kwargs& arrays) { new (self) EvidenceArrays(tables.view, typical_reward, arrays); });
+        .def("__init__",
+             [](EvidenceArrays* self, const LearnerArrays& tables, double typical_reward, const nb::kwargs& arrays) {
+                 new (self) EvidenceArrays(tables.view, typical_reward, arrays);
+             });
 }
 
 // A world with the model that it was made of.
@@ -116,7 +118,7 @@ void bind_world(nb::module_& m) {
                          "there must be one state per replication");
                  const nb::gil_scoped_release release;
                  self.world.follow_policy(first, start, now.data(), room,
-                                 [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
+                                          [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
              })
         .def("draws",
              [](const KnownWorld& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
@@ -177,7 +179,7 @@ void bind_learner(nb::module_& m) {
              })
         .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); })
         .def("learn_online", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
-                           Array<int64_t> now) {
+                                Array<int64_t> now) {
             require_same_size(learner.tables(), known.world);
             require(static_cast<int64_t>(now.size()) == known.world.replications(),
                     "there must be one state per replication");

@@ -73,9 +73,9 @@ public:
         take(view.curvature, "curvature", cells);
         take(view.excess, "excess", cells);
         take(view.lowest_count, "lowest_count", cells);
-        double* level = nullptr;
-        take(level, "level", view.replications * static_cast<int64_t>(sizeof(Level) / sizeof(double)));
-        view.level = reinterpret_cast<Level*>(level);
+        double* numbers = nullptr;
+        take(numbers, "shared_error", view.replications * static_cast<int64_t>(sizeof(SharedError) / sizeof(double)));
+        view.shared_error = reinterpret_cast<SharedError*>(numbers);
         require(view.extent && view.greedy && view.q && view.visits, "extent, greedy, q and visits must be there");
         require(are_all_known(), "every table must be one that learners know");
     }
@@ -134,17 +134,19 @@ struct SettingsArrays {
     LearnerSettings view;
 };
 
-inline void require_tables(const LearnerState& tables, const SettingsArrays& settings, bool is_averaged,
-                           bool is_robust, bool is_smooth) {
+inline void require_tables(const LearnerState& tables, const SettingsArrays& settings, bool is_averaged, bool is_robust,
+                           bool is_smooth) {
     require(settings.levels.size() == 1 || static_cast<int64_t>(settings.levels.size()) == tables.n_pairs,
             "levels must be one number or one per pair");
-    require(is_averaged ? tables.average && tables.level && (!is_robust || tables.lowest) : tables.eta != nullptr,
-            "the default learner needs average, level and lowest, the printed algorithms eta");
+    require(is_averaged ? tables.average && tables.shared_error && (!is_robust || tables.lowest)
+                        : tables.eta != nullptr,
+            "the default learner needs average, shared_error and lowest, the printed algorithms eta");
     require(!tables.lowest || !settings.view.inside || tables.lowest_reward || tables.lowest_offset,
             "there must be a table of the lowest rewards");
     require(!is_averaged || !tables.lowest || !is_smooth || (tables.offset && tables.curvature && tables.lowest_count),
             "there must be tables of the dual variable");
-    require(is_averaged || !tables.average == !tables.averaged, "there must be a table of how many iterates are averaged");
+    require(is_averaged || !tables.average == !tables.averaged,
+            "there must be a table of how many iterates are averaged");
     require(!settings.view.constrained || (tables.weight && (!is_smooth || tables.excess)),
             "there must be tables of the weight");
 }

@@ -67,11 +67,11 @@ struct PowerFamily {
           near(power_series(k)) {}
 
     static constexpr double RENORMALISATION = 0.0;  // D(t/E t) <= (E t)^-k E f(t) needs no other term
-    static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
-    static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
-    static constexpr bool LOGARITHMIC = false;   // is f* - y = u - log inner(u) up to a constant?
-    static constexpr bool QUADRATIC = false;     // is f* quadratic between kinks?
-    static constexpr bool HAS_KINK = false;      // is it there for k > 1 only?
+    static constexpr bool EXACT_NEWTON = false;     // does one step of Newton's method end at the root?
+    static constexpr bool CANCELS = true;           // is the cost a difference of larger terms?
+    static constexpr bool LOGARITHMIC = false;      // is f* - y = u - log inner(u) up to a constant?
+    static constexpr bool QUADRATIC = false;        // is f* quadratic between kinks?
+    static constexpr bool HAS_KINK = false;         // is it there for k > 1 only?
 
     // How far u may rise, or has risen, from the kink of f*' that is there for k > 1.
     template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }

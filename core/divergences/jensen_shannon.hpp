@@ -15,7 +15,7 @@ struct JensenShannon {
     double offset = 0.0;
     Series near;
 
-    static constexpr double k = 1.0;                  // t^k = t in bounds of t/E t
+    static constexpr double k = 1.0;                 // t^k = t in bounds of t/E t
     static constexpr double RENORMALISATION = LOG2;  // |u f'(u) - f(u)| = |log((u+1)/2)| where u < 1
     static constexpr bool EXACT_NEWTON = false;
     static constexpr bool CANCELS = true;

@@ -66,8 +66,8 @@ template <class T, class Entry> [[gnu::always_inline]] inline T gather(const Ent
     if constexpr (lane_count<T> == 1)
         return static_cast<double>(table[from[0]]);
     else
-        return to_lanes(typename FourEntries<Entry>::Vector{table[from[0]], table[from[1]], table[from[2]],
-                                                            table[from[3]]});
+        return to_lanes(
+            typename FourEntries<Entry>::Vector{table[from[0]], table[from[1]], table[from[2]], table[from[3]]});
 }
 
 template <class T, class Entry> [[gnu::always_inline]] inline void scatter(Entry* table, const Places<T>& to, T value) {

@@ -1,7 +1,7 @@
 // What later samples say of frozen tables: sums of a few functions of the outcome, from which bounds are made.
 //
-// For any eta and any value V, the mean of J(eta; x) is a lower bound of the worst case at V; the value of any likelihood
-// ratio t is an upper bound. Both are frozen before the first sample that is counted here.
+// For any eta and any value V, the mean of J(eta; x) is a lower bound of the worst case at V; the value of any
+// likelihood ratio t is an upper bound. Both are frozen before the first sample that is counted here.
 #pragma once
 
 #include "learner.hpp"

@@ -10,7 +10,7 @@
 // implicit Newton steps, scaled by a running mean of f*'' and by this sample's own, so that rare outcomes with a huge
 // ratio do not throw it. No likelihood ratio may exceed what the visits of the lowest successor speak for.
 //
-// Early on the level of all values is most of the error: where nothing ends it is extrapolated at steps n_pairs * 2^k,
+// Early on all values share most of their error: where nothing ends it is extrapolated at steps n_pairs * 2^k,
 // and Q is averaged only after a few horizons 1/(1 - discount).
 #pragma once
 
@@ -26,8 +26,8 @@ public:
     Follower(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
              const Steps& eta_steps)
         : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
-          range_(make_range(settings, tables.extent[0], tables.extent[1])),
-          inverse_(inverse_of(settings.levels[0])), horizon_(1.0 / (1.0 - settings.discount)) {
+          range_(make_range(settings, tables.extent[0], tables.extent[1])), inverse_(inverse_of(settings.levels[0])),
+          horizon_(1.0 / (1.0 - settings.discount)) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
         if constexpr (Price::SMOOTH) {
             near_ = price.slope(2.0);
@@ -45,7 +45,7 @@ public:
                 learn<T>(clock, r, seen.sample<T>(step * n + r));
             });
             if (clock.young && ends_epoch(clock.step + 1))
-                for (int64_t r = 0; r < n; ++r) shift_level(r);
+                for (int64_t r = 0; r < n; ++r) remove_shared_error(r);
         }
     }
 
@@ -56,7 +56,7 @@ private:
     static constexpr double BEYOND = 1.5;   // how far a ratio may come to a pole: 1/frequency of the lowest times it
     static constexpr double DOUBT = 4.0;    // standard deviations by which that frequency may be larger
     static constexpr double SETTLED = 2.0;  // horizons of visits that the average leaves out
-    static constexpr double YOUNG = 20.0;   // horizons of visits after which steps alone find the level
+    static constexpr double YOUNG = 20.0;   // horizons of visits after which steps alone mend what values share
     static constexpr uint32_t EVEN = 8;     // how many times more often a pair may be visited for that
     static constexpr double FLATTEST = 0.05;   // the least curvature that a Newton step divides by
     static constexpr double NO_CHOICE = 1e12;  // a weight, in spreads of values, at which nature stays with the model
@@ -80,9 +80,9 @@ private:
         Places<T> before;               // visits
         T count;                        // with this one
         Mask<T> is_first;
-        T paid, earned;                 // the part of the reward in nature's hands, and the rest
-        T average;                      // of Q, before this visit
-        T x, x_average, at;             // the outcome by the current Q, by its average, and between the two
+        T paid, earned;      // the part of the reward in nature's hands, and the rest
+        T average;           // of Q, before this visit
+        T x, x_average, at;  // the outcome by the current Q, by its average, and between the two
         T level, weight, inverse;
         T least, fresh_least;  // the lowest outcome so far, by the average and by the current Q
         T lowest_count;        // visits that led to the lowest successor
@@ -125,9 +125,8 @@ private:
             target = teach(visit, sizes.alpha);
         }
         if (clock.young)
-            for_lanes<T>([&](int l) {
-                tables_.level[replication + l].endings += seen.successor[l] >= tables_.n_states;
-            });
+            for_lanes<T>(
+                [&](int l) { tables_.shared_error[replication + l].endings += seen.successor[l] >= tables_.n_states; });
         move_q(clock, visit, visit.earned + target, sizes.beta, replication);
         for_lanes<T>(
             [&](int l) { renew_greedy(tables_, tables_.average, replication + l, seen.state[l], seen.pair[l]); });
@@ -138,10 +137,10 @@ private:
         return steps == rounds * tables_.n_pairs && (rounds & (rounds - 1)) == 0;
     }
 
-    // Move all values by the error of the level, as far as residuals since the last time tell it.
-    void shift_level(int64_t replication) {
-        const double shift = tables_.level[replication].error(horizon_);
-        tables_.level[replication].restart();
+    // Move all values by the error that they share, as far as residuals since the last time tell it.
+    void remove_shared_error(int64_t replication) {
+        const double shift = tables_.shared_error[replication].estimate(horizon_);
+        tables_.shared_error[replication].restart();
         const int64_t first = replication * tables_.n_pairs, last = first + tables_.n_pairs;
         if (shift == 0.0 || tables_.diverged[replication] >= 0 || !visits_are_even(first, last)) return;
         const double* extent = tables_.extent + 2 * replication;
@@ -199,9 +198,8 @@ private:
     template <class T>
     [[gnu::always_inline]] Values<T> read_values(const Visit<T>& visit, const Places<T>& successor, T paid) const {
         const auto goes_on = [&](int l) { return successor[l] >= 0 && successor[l] < tables_.n_states; };
-        const Places<T> best = places<T>([&](int l) {
-            return visit.rows[l] + tables_.greedy[visit.columns[l] + (goes_on(l) ? successor[l] : 0)];
-        });
+        const Places<T> best = places<T>(
+            [&](int l) { return visit.rows[l] + tables_.greedy[visit.columns[l] + (goes_on(l) ? successor[l] : 0)]; });
         T discount = broadcast<T>(settings_.discount);
         for_lanes<T>([&](int l) {
             if (!goes_on(l)) set_lane(discount, l, 0.0);
@@ -370,12 +368,13 @@ private:
         scatter(tables_.excess, visit.cell, select(limited, usual + rate * (magnitude(excess) - usual), usual));
     }
 
-    // What they tell of the level; those of a first visit are about a placeholder.
+    // What they tell of the shared error; those of a first visit are about a placeholder.
     template <class T> void note_residuals(const Visit<T>& visit, T residual, T step, int64_t replication) {
         const double share = 1.0 / static_cast<double>(tables_.n_pairs);
         for_lanes<T>([&](int l) {
             if (!holds(visit.is_first, l))
-                tables_.level[replication + l].add(lane(residual, l), 1.0 / lane(visit.count, l), lane(step, l) * share);
+                tables_.shared_error[replication + l].add(lane(residual, l), 1.0 / lane(visit.count, l),
+                                                          lane(step, l) * share);
         });
     }
 
@@ -408,7 +407,7 @@ private:
     const double inverse_;       // of the weight, where it is one for all
     const double horizon_;       // 1/(1 - discount)
     double near_ = INFINITE;
-    bool has_pole_ = false;  // of f*'
+    bool has_pole_ = false;    // of f*'
     int64_t last_count_ = -1;  // of visits, and its step sizes
     Sizes<double> last_sizes_{};
 };

@@ -72,7 +72,7 @@ struct Behaviour {
 
 // Act and learn in turn.
 inline void learn_online(Learner& learner, const World& world, const Behaviour& behaviour, int64_t first, int64_t count,
-                    int64_t start, int64_t* now) {
+                         int64_t start, int64_t* now) {
     const int64_t block = behaviour.epsilon ? 1 : 64, cells = block * world.replications();
     std::vector<int32_t> states(cells), pairs(cells), following(cells);
     std::vector<double> rewards(cells);
@@ -82,10 +82,10 @@ inline void learn_online(Learner& learner, const World& world, const Behaviour& 
         if (behaviour.epsilon) {
             const double epsilon = (*behaviour.epsilon)(first + step);
             world.follow_policy(first + step, start, now, room,
-                       [&](int64_t r, int64_t s, double u) { return learner.choose(r, s, u, epsilon); });
+                                [&](int64_t r, int64_t s, double u) { return learner.choose(r, s, u, epsilon); });
         } else {
             world.follow_policy(first + step, start, now, room,
-                       [&](int64_t, int64_t s, double u) { return behaviour.draw(s, u); });
+                                [&](int64_t, int64_t s, double u) { return behaviour.draw(s, u); });
         }
         learner.absorb(first + step, room.seen());
     }

@@ -83,8 +83,8 @@ private:
         const T x = paid + settings_.discount * collect<T>([&](int l) { return value(l, following[l]); });
         const T least = dual_.renew_lowest(cell, x, successor, reward, value);
         T eta = load_entries<T>(eta_.data() + r);
-        const T target = dual_.move(eta, broadcast<T>(step.weight), x, least, broadcast<T>(step.size),
-                                    broadcast<T>(step.draws));
+        const T target =
+            dual_.move(eta, broadcast<T>(step.weight), x, least, broadcast<T>(step.size), broadcast<T>(step.draws));
         store_entries(eta_.data() + r, eta);
         if (!step.is_last) return;
         const T q = gather(tables_.q, cell);
@@ -116,8 +116,8 @@ inline void refine_all(Refiner& refiner, const World& world, const Round& round,
 
 // Section 4.1 alone: ascent from `eta` over a stream of outcomes; values are J before each step. Returns the last eta.
 template <class Price>
-double ascend(const Price& price, const Steps& steps, double eta, double low, double high, double weight,
-              int64_t count, const double* outcomes, double* values) {
+double ascend(const Price& price, const Steps& steps, double eta, double low, double high, double weight, int64_t count,
+              const double* outcomes, double* values) {
     double lowest = INFINITE;
     for (int64_t t = 0; t < count; ++t) {
         const double x = outcomes[t];

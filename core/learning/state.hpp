@@ -4,7 +4,7 @@
 // variable is discount * eta, the weight discount * weight, and f is in normal form.
 #pragma once
 
-#include "level.hpp"
+#include "shared_error.hpp"
 #include "steps.hpp"
 
 #include "../sweep.hpp"
@@ -22,15 +22,15 @@ struct LearnerState {
     double* weight;    // of a ball
     float* excess;     // running mean of |f(t) - radius|
     uint32_t* visits;
-    uint32_t* averaged;     // iterates in the average, of the printed algorithms
-    int32_t* lowest;        // the successor with the lowest outcome so far, -1 for none
-    double* lowest_reward;  // and what it paid, where that belongs to the outcome
-    float* lowest_offset;   // the same less the anchor, where it is a bound only
-    uint32_t* lowest_count;  // visits that led to the lowest successor
-    int32_t* greedy;        // of each state, the pair with the largest Q
-    Level* level;           // of each replication, what residuals tell of the error that all values share
-    double* extent;         // of each replication, the least and the largest reward
-    int64_t* diverged;      // of each replication, the step at which Q was no longer finite, or -1
+    uint32_t* averaged;         // iterates in the average, of the printed algorithms
+    int32_t* lowest;            // the successor with the lowest outcome so far, -1 for none
+    double* lowest_reward;      // and what it paid, where that belongs to the outcome
+    float* lowest_offset;       // the same less the anchor, where it is a bound only
+    uint32_t* lowest_count;     // visits that led to the lowest successor
+    int32_t* greedy;            // of each state, the pair with the largest Q
+    SharedError* shared_error;  // of each replication, what residuals tell of it
+    double* extent;             // of each replication, the least and the largest reward
+    int64_t* diverged;          // of each replication, the step at which Q was no longer finite, or -1
     const int64_t* state_ptr;
     int64_t n_states, n_pairs, replications;
 };
@@ -99,8 +99,7 @@ template <class T> inline Range<T> broadcast(const Range<double>& range) {
 
 // Four replications at a time where the processor has registers for them, the others one by one: `step(r, T())` does
 // those from r on.
-template <bool WIDE, class Step>
-[[gnu::always_inline]] inline void side_by_side(int64_t replications, Step step) {
+template <bool WIDE, class Step> [[gnu::always_inline]] inline void side_by_side(int64_t replications, Step step) {
     int64_t r = 0;
     if constexpr (WIDE && HAS_WIDE_REGISTERS)
         for (; r + WIDTH <= replications; r += WIDTH) step(r, Lanes());

@@ -126,7 +126,7 @@ class DefaultState(TransitionState):
             "average": np.full(cells, _initial(shape, learner.initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
-            "level": np.zeros(8 * replications),  # a record `Level` of core/learning/level.hpp each
+            "shared_error": np.zeros(8 * replications),  # a record of core/learning/shared_error.hpp each
         }
         if level.is_robust:
             tables["lowest"] = np.full(cells, -1, np.int32)

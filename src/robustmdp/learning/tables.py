@@ -112,7 +112,7 @@ class LearnerState:
         return {
             "greedy": (np.tile(shape.state_ptr[:-1], replications), np.tile(shape.state_ptr[1:] - 1, replications)),
             "lowest": (-1, shape.n_states),
-            "level": (-LARGEST_FLOAT, LARGEST_FLOAT),
+            "shared_error": (-LARGEST_FLOAT, LARGEST_FLOAT),
             "drawn": (0, MOST_SAMPLES),
             "diverged": (-1, MOST_SAMPLES),
             "extent": limits_of_extent(self.extent, shape),

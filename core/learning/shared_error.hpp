@@ -1,15 +1,15 @@
-// The level of all values, which learning by steps finds last: scalar extrapolation (Porteus 1971) from samples.
+// The error that all values share, which learning by steps mends last: scalar extrapolation (Porteus 1971).
 //
 // Where Q = Q* - b, the same b at all pairs, targets lie (1 - discount) b above Q on average. Residuals r = target - Q
-// therefore tell b, each pair with the same say (weights 1/visits), less what steps have moved since. Endings fix the
-// level by themselves, and values that decay on the way to them share no error: then nothing is extrapolated.
+// therefore tell b, each pair with the same say (weights 1/visits), less what steps have moved since. Endings fix
+// values by themselves, and those that decay on the way to them share no error: then nothing is extrapolated.
 #pragma once
 
 #include "../lanes.hpp"
 
 namespace robustmdp {
 
-struct Level {
+struct SharedError {
     double residual, squares, cross, weights;  // sums of w r, (w r)^2, w^2 r and w^2, where w = 1/visits
     double weight;                             // sum of w
     double moved, ahead;                       // mean of Q's steps over all pairs, and sum of w times it until then
@@ -26,7 +26,7 @@ struct Level {
     }
 
     // b, shrunk by its variance (James and Stein's positive part), so that noise alone moves little.
-    double error(double horizon) const {
+    double estimate(double horizon) const {
         if (weight == 0.0 || endings > 0.0) return 0.0;
         const double mean = residual / weight, b = horizon * mean - (moved - ahead / weight), unit = horizon / weight;
         const double variance = larger(squares - mean * (2.0 * cross - mean * weights), 0.0) * unit * unit;
