@@ -10,18 +10,9 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
+from oracles.naive_mdp import DIVERGENCES
 from robustmdp.learning.concentration import Means, deviations
 
-DIVERGENCES = [
-    rm.ChiSquare(),
-    rm.KL(),
-    rm.TotalVariation(),
-    rm.Burg(),
-    rm.Hellinger(),
-    rm.JensenShannon(),
-    rm.CressieRead(3.0),
-    rm.CressieRead(-1.0),
-]
 WORLD = rm.problems.garnet(6, 2, 3, 0.8, seed=3)
 
 

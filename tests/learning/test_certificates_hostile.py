@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
+from oracles.naive_mdp import DIVERGENCES
 from robustmdp.learning.certificates import Certified, CertifiedState
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.running import begin
@@ -18,16 +19,6 @@ from robustmdp.learning.runs import DeferredInterrupt, Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair")
 
-DIVERGENCES = [
-    rm.ChiSquare(),
-    rm.KL(),
-    rm.TotalVariation(),
-    rm.Burg(),
-    rm.Hellinger(),
-    rm.JensenShannon(),
-    rm.CressieRead(3),
-    rm.CressieRead(-1),
-]
 PENALTY = rm.Penalized(rm.KL(), 1.0)
 STEPS = 2000
 
