@@ -43,6 +43,13 @@ def discount(value: Any) -> float:
     return number
 
 
+def model_discount(value: Any) -> float:
+    """A discount factor in [0, 1]: a model may have 1, which some criteria allow."""
+    number = finite_number("discount", value)
+    must(0.0 <= number <= 1.0, f"discount must lie in [0, 1]: got {number:g}")
+    return number
+
+
 def positive_integer(name: str, value: Any) -> int:
     """`value` as an int >= 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):

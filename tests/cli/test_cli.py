@@ -109,7 +109,7 @@ def test_the_table() -> None:
         (("solve", "chain", "--weight", "1", "--radius", "1"), 1, "give --weight or --radius, not both"),
         (("solve", "chain", "--weight", "-1"), 1, "weight must be at least 0: got -1"),
         (("solve", "chain", "--radius", "nan"), 1, "radius must be a number in [0, inf]: got nan"),
-        (("solve", "chain", "--discount", "1"), 1, "discount must lie in [0, 1): got 1"),
+        (("solve", "chain", "--discount", "1"), 1, "a discounted problem must have a discount below 1: got 1"),
         (("solve", "chain", "--tol", "0"), 1, "tol must be a positive number"),
         (("solve", "chain", "--threads", "0"), 1, "threads must be at least 1"),
         (("solve", "chain", "--weight", "1", "--divergence", "tv", "--solver", "dual-ascent"), 1, "DualAscent needs"),

@@ -106,8 +106,8 @@ def test_rewards_by_transition_stay_so_even_if_pairs_would_do(tmp_path: Path, ex
 def test_a_given_discount_wins(tmp_path: Path, extension: str) -> None:
     path = write(PROBLEMS["chain"], tmp_path / f"chain{extension}")
     assert_same_bits(read(path, 0.5), PROBLEMS["chain"].with_discount(0.5))
-    with pytest.raises(ValueError, match=r"^discount must lie in \[0, 1\): got 1$"):
-        read(path, 1.0)
+    with pytest.raises(ValueError, match=r"^discount must lie in \[0, 1\]: got 1.5$"):
+        read(path, 1.5)
 
 
 @pytest.mark.parametrize("format", formats())
@@ -332,7 +332,7 @@ def test_one_outcome_per_pair_is_one_model(tmp_path: Path) -> None:
             "model.csv.meta.json must belong to model.csv: it tells of {told} states, but there are {came}",
         ),
         ({"n_actions": 1}, "model.csv.meta.json must belong to model.csv: it tells of 1 actions, but there are "),
-        ({"discount": 1.0}, "the discount in model.csv.meta.json must lie in [0, 1): got 1"),
+        ({"discount": 1.5}, "the discount in model.csv.meta.json must lie in [0, 1]: got 1.5"),
         ({"version": 2}, "model.csv.meta.json must have version 1: got 2"),
         (
             {"path": "/etc/passwd"},

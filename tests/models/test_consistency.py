@@ -249,7 +249,7 @@ def changed(name: str, entry: int, value: Any) -> dict[str, Any]:
         ({"rewards": np.zeros(5)}, "rewards must have one entry per pair (4) or transition (7): got 5"),
         ({"n_actions": 0}, "n_actions must be at least 1: got 0"),
         ({"n_actions": 1}, "actions must lie in 0..0: got 1 at actions[1]"),
-        ({"discount": 1.0}, "discount must lie in [0, 1): got 1"),
+        ({"discount": 1.5}, "discount must lie in [0, 1]: got 1.5"),
         ({"discount": np.nan}, "discount must be finite: got nan"),
         ({"state_names": ("a", "b")}, "state_names must have one name per state: got 2 for 3 states"),
         ({"action_names": ("x", "x")}, "action_names must all differ: 'x' came twice"),

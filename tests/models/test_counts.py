@@ -346,7 +346,7 @@ LOG = rm.Trajectory([0, 1], [0, 1], [0.0, 1.0], [1, 0])
             "^log must be a Trajectory, such as .*: got list$",
         ),
         (lambda: rm.estimate(LOG), ValueError, "^discount must be given: the log has none$"),
-        (lambda: rm.estimate(LOG, 1.0), ValueError, r"^discount must lie in \[0, 1\): got 1$"),
+        (lambda: rm.estimate(LOG, 1.5), ValueError, r"^discount must lie in \[0, 1\]: got 1.5$"),
         (
             lambda: rm.estimate(LOG, 0.9, smoothing="halve"),
             ValueError,

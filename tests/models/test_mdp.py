@@ -302,8 +302,8 @@ def test_shown() -> None:
 def test_with_other_parts() -> None:
     mdp = rm.problems.chain()
     assert mdp.with_discount(0.5).discount == 0.5
-    with pytest.raises(ValueError, match=r"discount must lie in \[0, 1\): got 1"):
-        mdp.with_discount(1.0)
+    with pytest.raises(ValueError, match=r"discount must lie in \[0, 1\]: got 1.5"):
+        mdp.with_discount(1.5)
     assert mdp.with_rewards(mdp.rewards) == mdp
     assert mdp.with_rewards(np.arange(38.0)).rewards_on_successors
     with pytest.raises(ValueError, match=r"one entry per pair \(20\) or transition \(38\)"):
@@ -395,8 +395,8 @@ def arrays(change: Any = None, rewards: Any = None, discount: Any = 0.9, **names
             {"rewards": [sp.csr_array((2, 2))]},
             r"rewards must be 2 sparse matrices of shape \(2, 2\): got 1 of shape \(2, 2\)",
         ),
-        ({"discount": 1.0}, r"discount must lie in \[0, 1\): got 1"),
-        ({"discount": -0.1}, r"discount must lie in \[0, 1\): got -0.1"),
+        ({"discount": 1.5}, r"discount must lie in \[0, 1\]: got 1.5"),
+        ({"discount": -0.1}, r"discount must lie in \[0, 1\]: got -0.1"),
         ({"discount": np.nan}, "discount must be finite: got nan"),
         ({"state_names": ["a", "a"]}, "state_names must all differ: 'a' came twice"),
         ({"action_names": ["a", "a"]}, "action_names must all differ: 'a' came twice"),

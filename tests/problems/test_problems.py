@@ -144,7 +144,7 @@ def test_river_swim() -> None:
     [
         (rm.problems.chain, {"stay": 1.2}, r"stay must lie in \[0, 1\]: got 1.2"),
         (rm.problems.chain, {"restart": -0.1}, r"restart must lie in \[0, 1\]: got -0.1"),
-        (rm.problems.chain, {"discount": 1.0}, r"discount must lie in \[0, 1\): got 1"),
+        (rm.problems.chain, {"discount": 1.5}, r"discount must lie in \[0, 1\]: got 1.5"),
         (rm.problems.two_state, {"stay": float("nan"), "discount": 0.5}, "stay must be finite"),
         (
             rm.problems.garnet,

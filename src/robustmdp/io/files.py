@@ -34,7 +34,7 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
         state, action, next_state, probability and reward, in any order), .tra
         or its stem (PRISM's explicit files), .drn (Storm's), .safetensors (our own, mapped into memory without a copy),
         .safetensors.zst, or "gym:ID" for a Gymnasium environment that publishes its transitions
-    discount : float in [0, 1), instead of the file's own
+    discount : float in [0, 1], instead of the file's own
         Needed where there is none.
     format : one of `formats()`, by default from the extension
 
@@ -145,7 +145,7 @@ def _found(path: str | os.PathLike[str], format: str | None) -> tuple[Path, Form
 def _discount(given: float | None, meta: Meta | None, name: str) -> float:
     """The given one, or the noted one."""
     if given is not None:
-        return _checks.discount(given)
+        return _checks.model_discount(given)
     if meta is None:
         _checks.fail(f"discount must be given: {name} holds none, as in read({name!r}, discount=0.95)")
     return meta.discount

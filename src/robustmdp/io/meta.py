@@ -96,5 +96,5 @@ def decoded(text: bytes, name: str) -> Meta:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _checks.fail(f"{name} must hold notes that this package wrote: {said(error)}")
     _checks.must(meta.version == VERSION, f"{name} must have version {VERSION}: got {meta.version}")
-    _checks.must(0.0 <= meta.discount < 1.0, f"the discount in {name} must lie in [0, 1): got {meta.discount:g}")
+    _checks.must(0.0 <= meta.discount <= 1.0, f"the discount in {name} must lie in [0, 1]: got {meta.discount:g}")
     return meta

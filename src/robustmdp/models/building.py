@@ -32,7 +32,7 @@ def from_arrays(
     return _assemble(
         (state, action, following, probability, entry_rewards),
         shape,
-        _checks.discount(discount),
+        _checks.model_discount(discount),
         names=(state_names, action_names),
         where="transitions",
     )
@@ -143,7 +143,7 @@ def from_rows(
     mdp = _assemble(
         (state, action, following, probability, reward),
         (n_states, int(action.max()) + 1),
-        _checks.discount(discount),
+        _checks.model_discount(discount),
         names=names,
         where="rows",
         ends=ends,

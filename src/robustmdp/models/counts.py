@@ -206,7 +206,7 @@ def estimate(
     chosen = log.discount if discount is None else discount
     _checks.must(chosen is not None, "discount must be given: the log has none")
     counts = Counts.of(log) if known is None else Counts.of(log).with_successors(known)
-    return Estimate(counts.model(_checks.discount(chosen), smoothing), counts, counts.unseen)
+    return Estimate(counts.model(_checks.model_discount(chosen), smoothing), counts, counts.unseen)
 
 
 def _matching(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:

@@ -35,7 +35,7 @@ class MDP(StateActionSpace):
     rewards : (n_pairs,), or (nnz,) where a reward depends on the successor
     state_ptr : (n_states + 1,)
     actions : (n_pairs,)
-    discount : float in [0, 1)
+    discount : float in [0, 1]
     state_names, action_names : tuples of names, or None
 
     >>> world = MDP.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], 0.9)
@@ -61,7 +61,7 @@ class MDP(StateActionSpace):
         values: dict[str, Any] = {
             **consistency.checked_arrays(arrays, n_actions),
             "n_actions": n_actions,
-            "discount": _checks.discount(self.discount),
+            "discount": _checks.model_discount(self.discount),
             "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
             "action_names": _checks.names("action", self.action_names, n_actions),
         }
@@ -168,7 +168,7 @@ class MDP(StateActionSpace):
         Parameters
         ----------
         env_or_id : an environment, or the id of one
-        discount : float in [0, 1)
+        discount : float in [0, 1]
         parameters : keyword arguments of the environment, with an id only: `gymnasium.make(id, **parameters)`
 
         >>> lake = MDP.from_gymnasium("FrozenLake-v1", discount=0.99, is_slippery=False)
@@ -217,7 +217,7 @@ class MDP(StateActionSpace):
 
     def with_discount(self, discount: float) -> MDP:
         """The same world with another discount."""
-        return self._replace(discount=_checks.discount(discount))
+        return self._replace(discount=_checks.model_discount(discount))
 
     def with_probabilities(self, probabilities: npt.ArrayLike) -> MDP:
         """The same world with other probabilities of its transitions, (nnz,); those that become 0 are dropped.

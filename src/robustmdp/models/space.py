@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,14 @@ class StateActionSpace:
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached."""
+        """[r_min, r_max]/(1 - discount), widened to include 0 where the end can be reached; infinite at discount 1."""
         return self.possible_values(*(self.reward_range or (0.0, 0.0)))
 
     def possible_values(self, least: float, most: float) -> tuple[float, float]:
         """The range of values for rewards in [least, most]; (0, 0) while none has come."""
         if least > most:
             return 0.0, 0.0
-        low, high = least / (1.0 - self.discount), most / (1.0 - self.discount)
+        low, high = (_sum_for_ever(reward, self.discount) for reward in (least, most))
         return (min(low, 0.0), max(high, 0.0)) if self.can_end else (low, high)
 
     def table(self, pair_values: npt.NDArray[Any], fill: float = -np.inf) -> npt.NDArray[Any]:
@@ -94,3 +95,10 @@ class StateActionSpace:
         state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
         action = pair - self.state_ptr[state] if self.actions is None else self.actions[pair]
         return f"{self.state_name(state)} and {self.action_name(int(action))}"
+
+
+def _sum_for_ever(reward: float, discount: float) -> float:
+    """reward * (1 + discount + discount^2 + ...)"""
+    if discount < 1.0:
+        return reward / (1.0 - discount)
+    return math.copysign(math.inf, reward) if reward else 0.0

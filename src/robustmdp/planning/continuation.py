@@ -14,7 +14,7 @@ from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
 from robustmdp.planning.policy_iteration import PolicyIteration, Work
-from robustmdp.planning.run import bounds, run
+from robustmdp.planning.run import bounds, check_discounted, run
 from robustmdp.planning.solving import solve
 from robustmdp.result import Solution, Status
 
@@ -73,6 +73,7 @@ def solve_along(
     >>> [stage.status.code for stage in solve_along(problems.chain(), family)]
     ['converged', 'converged', 'converged']
     """
+    check_discounted(mdp)
     walk = Walk(mdp, tol, threads)
     for place, ambiguity in family:
         yield walk.step(place, ambiguity)

@@ -99,13 +99,28 @@ def run(
     start: npt.ArrayLike | None = None,
 ) -> Solution:
     """Step until the certified bound is within tol * max(1, max|value|), the steps run out, or somebody stops it."""
-    _checks.must(tol > 0 and math.isfinite(tol), f"tol must be a positive number: got {tol!r}")
+    check_discounted(bellman.mdp)
+    check_tolerance(tol)
     trace: list[Step] = []
     iterates = solver.iterate(bellman, policy, tol, _start(start, bellman.mdp))
     progress, code = _loop(solver, iterates, bellman, tol, callback, trace)
     # The sweep, not the iterate: an interrupted sweep may have written over the latter.
     base = progress.swept.copy() if progress else np.zeros(bellman.mdp.n_states)
     return certify(bellman, base, policy, code, tol, trace)
+
+
+def check_discounted(mdp: MDP) -> None:
+    """Refuse what only a criterion without a discount can answer."""
+    _checks.must(
+        mdp.discount < 1.0,
+        "a discounted problem must have a discount below 1: got 1; lower it, or give a criterion: "
+        "FiniteHorizon(steps) or TotalReward()",
+    )
+
+
+def check_tolerance(tol: float) -> None:
+    """Refuse what no error can fall below."""
+    _checks.must(tol > 0 and math.isfinite(tol), f"tol must be a positive number: got {tol!r}")
 
 
 def _start(given: npt.ArrayLike | None, mdp: MDP) -> FloatArray | None:

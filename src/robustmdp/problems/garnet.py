@@ -23,7 +23,7 @@ def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, se
         for name, value in (("n_states", n_states), ("n_actions", n_actions), ("n_successors", n_successors))
     )
     _checks.must(k <= n, f"n_successors must be at most n_states ({n}): got {k}")
-    discount = _checks.discount(discount)
+    discount = _checks.model_discount(discount)
     rng = np.random.default_rng(seed)
     pairs = n * m
     indices = np.empty((pairs, k), dtype=np.int32)

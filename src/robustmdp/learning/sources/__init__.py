@@ -42,7 +42,7 @@ def source_of(
     if start is not None and (isinstance(start, bool) or not isinstance(start, int | np.integer)):
         raise TypeError(f"start must be a whole number: got {start!r}")
     if isinstance(world, MDP):
-        world = world if discount is None else world.with_discount(discount)
+        world = world.with_discount(_checks.discount(world.discount if discount is None else discount))
         choice = check_behaviour(behaviour, world.state_ptr, world.actions, world.n_actions)
         return ModelSource(world, choice, seeds, start or 0, reward_range)
     seed = _single(seeds, world)
