@@ -286,6 +286,38 @@ class MDP(StateActionSpace):
             rewards=self.rewards[kept] if self.rewards_on_successors else self.rewards,
         )
 
+    def with_added(self, states: npt.ArrayLike, probabilities: npt.ArrayLike) -> MDP:
+        """The same world in which every pair may lead to further states as well.
+
+        Parameters
+        ----------
+        states : (K,) states, none of them twice
+        probabilities : (nnz + n_pairs * K,)
+            Row after row, those of the model's successors and then those of `states`; zeros are dropped. A new
+            successor is reached with the mean reward of the pair.
+        """
+        added = columns.whole_numbers("states", states, self.n_states - 1)
+        given = columns.real_numbers("probabilities", probabilities)
+        lengths = np.diff(self.indptr)
+        ends = self.indptr[1:] + len(added) * np.arange(1, self.n_pairs + 1)
+        is_new = np.zeros(len(given), dtype=bool)
+        is_new[(ends[:, None] - np.arange(len(added), 0, -1)).ravel()] = True
+        pair = np.repeat(np.arange(self.n_pairs), lengths + len(added))
+        successor = np.empty(len(given), dtype=self.indices.dtype)
+        successor[~is_new], successor[is_new] = self.indices, np.tile(added, self.n_pairs)
+        rewards = self.mean_rewards()[pair]
+        if self.rewards_on_successors:
+            rewards[~is_new] = self.rewards
+        kept = np.flatnonzero(given > 0.0)
+        kept = kept[np.lexsort((successor[kept], pair[kept]))]
+        indptr = np.searchsorted(pair[kept], np.arange(self.n_pairs + 1))
+        return self._replace(
+            indptr=indptr,
+            indices=successor[kept],
+            probabilities=self._normalised(indptr, given[kept]),
+            rewards=rewards[kept] if self.rewards_on_successors else self.rewards,
+        )
+
     def _normalised(self, indptr: IntArray, probabilities: FloatArray) -> FloatArray:
         return row_sums.normalise(
             indptr,
@@ -300,9 +332,8 @@ class MDP(StateActionSpace):
         _checks.must(chosen.ndim == 1, f"pairs must be 1-D: got shape {chosen.shape}")
         if (chosen[1:] <= chosen[:-1]).any():
             columns.refuse(int((chosen[1:] <= chosen[:-1]).argmax()) + 1, "rise", "pairs", chosen)
-        lengths = np.diff(self.indptr)[chosen]
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        entries = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[chosen])])
+        entries = self.transitions_of(chosen)
         state_ptr = np.searchsorted(chosen, self.state_ptr)
         _checks.must(bool((np.diff(state_ptr) > 0).all()), "every state must keep at least one of its actions")
         return self._replace(
@@ -313,6 +344,12 @@ class MDP(StateActionSpace):
             state_ptr=state_ptr,
             actions=self.actions[chosen],
         )
+
+    def transitions_of(self, pairs: IntArray) -> IntArray:
+        """The numbers of the transitions of some pairs, one pair after the other."""
+        lengths = np.diff(self.indptr)[pairs]
+        ends = np.cumsum(lengths)
+        return np.repeat(self.indptr[pairs] - (ends - lengths), lengths) + np.arange(lengths.sum())
 
     def with_rewards(self, rewards: npt.ArrayLike) -> MDP:
         """The same world with other rewards, (n_pairs,) or (nnz,)."""
