@@ -65,6 +65,7 @@ PUBLIC = [
     "problems",
     "radius_from_counts",
     "read",
+    "read_interval",
     "read_log",
     "read_outcomes",
     "read_policy",
@@ -80,6 +81,7 @@ PUBLIC = [
     "worlds",
     "worst_case",
     "write",
+    "write_interval",
 ]
 PROBLEMS = [
     "chain",
