@@ -289,10 +289,9 @@ class Certified:
         """Does a step visit every pair?"""
         return bool(self.learner.generative)
 
-    @property
-    def one_by_one(self) -> bool:
-        """Does each replication need a run of its own?"""
-        return getattr(self.learner, "one_by_one", False)
+    def runs_one_by_one(self, world: Any) -> bool:
+        """As the learner does."""
+        return bool(self.learner.runs_one_by_one(world))
 
     def samples_per_step(self, shape: Shape) -> int:
         """Those of the learner."""

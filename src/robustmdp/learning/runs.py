@@ -105,6 +105,9 @@ class Learner(Protocol):
     def generative(self) -> bool:
         """Does a step visit every pair?"""
 
+    def runs_one_by_one(self, world: Any) -> bool:
+        """Does each replication need a run of its own?"""
+
     def samples_per_step(self, shape: Shape) -> int:
         """How many transitions the first step takes."""
 

@@ -95,7 +95,7 @@ class Source:
     is_generative : can it be asked about any pair? Otherwise it answers only for the state it is in
     learns_online : does it act and learn in turn? It must where the policy follows Q
     is_fresh : does each transition come once and in its order? A shuffled log is not independent of what came before
-    world : the compiled world, where the model is known; otherwise None
+    world : the core's world, where the core draws the transitions; otherwise None
     """
 
     shape: Shape
