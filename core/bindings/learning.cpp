@@ -110,6 +110,20 @@ template <class Sampler> nb::class_<BoundWorld<Sampler>> bind_draws(nb::module_&
                  const nb::gil_scoped_release release;
                  self.world.sample_all_pairs(first, room);
              })
+        .def("sample_in_turn",
+             [](const Bound& self, int64_t first, Offsets from, Offsets by, Table<int32_t> states, Table<int32_t> pairs,
+                Table<double> rewards, Table<int32_t> following) {
+                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 require(from.size() == by.size() && by.size() >= 1, "there must be a state for each pair");
+                 const int64_t count = static_cast<int64_t>(by.size());
+                 for (int64_t i = 0; i < std::min(count, room.length); ++i) {
+                     const int64_t at = (first + i) % count;
+                     require(by(at) >= 0 && by(at) < self.world.n_pairs() && from(at) == self.world.state_of(by(at)),
+                             "pairs must be those of the world, with their states");
+                 }
+                 const nb::gil_scoped_release release;
+                 self.world.sample_in_turn(first, count, from.data(), by.data(), room);
+             })
         .def("follow_policy",
              [](const Bound& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
                 Table<int32_t> pairs, Table<double> rewards, Table<int32_t> following) {

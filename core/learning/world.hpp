@@ -122,6 +122,19 @@ public:
         }
     }
 
+    // The same for some pairs, which `room` numbers in their order; `states` are theirs.
+    void sample_in_turn(int64_t first, int64_t count, const int64_t* states, const int64_t* pairs,
+                        const Transitions& room) const {
+        int64_t at = first % count;
+        for (int64_t step = 0; step < room.length; ++step, at = at + 1 == count ? 0 : at + 1) {
+            for (int64_t r = 0; r < replications(); ++r) {
+                Transition seen = draw(r, states[at], pairs[at], first + step);
+                seen.pair = at;
+                room.put(step * replications() + r, seen);
+            }
+        }
+    }
+
     // Independent outcomes of one pair, from number `first` of each stream on.
     void sample_pair(int64_t first, int64_t pair, int64_t count, double* rewards, int32_t* following) const {
         const int64_t state = state_of(pair);

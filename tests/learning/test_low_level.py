@@ -301,8 +301,8 @@ def test_certificates_hold(world: rm.Simulator, generative: bool) -> None:
         assert np.all(learned.upper - learned.lower < 0.5 * (RANGE[1] - RANGE[0]) / (1 - DISCOUNT))
 
 
-def test_the_value_of_a_policy(world: rm.Simulator) -> None:
-    policy = [1, 0, 1]
+@pytest.mark.parametrize("policy", [[1, 0, 1], [[0.3, 0.7], [1.0, 0.0], [0.5, 0.5]]], ids=["actions", "mixed"])
+def test_the_value_of_a_policy(world: rm.Simulator, policy: Any) -> None:
     learned, truth = rm.learn_value(world, policy, DOUBT, samples=30_000), rm.evaluate(model(), policy, DOUBT)
     assert np.all(learned.lower <= truth.value)
     assert np.all(truth.value <= learned.upper)

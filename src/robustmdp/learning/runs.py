@@ -230,6 +230,10 @@ class Run:
         bellman = RobustBellman(
             mdp, self.learner.ambiguity, threads=1
         )  # a fresh one: its memory shows in the last bits
+        mixture = self.source.shape.mixture
+        if mixture is not None:
+            v = np.add.reduceat(mixture * q, mdp.state_ptr[:-1])
+            return float(np.abs(bellman.q_pairs(v) - q).max())
         return float(np.abs(mdp.pairs(bellman.apply_q(mdp.table(q))) - q).max())
 
 

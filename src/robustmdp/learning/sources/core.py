@@ -52,6 +52,10 @@ class CoreSource(Source):
         self.world.sample_all_pairs(first, *room)
         return room.length
 
+    def sample_in_turn(self, first: int, states: IntArray, pairs: IntArray, room: Experience) -> None:
+        """Some pairs in turn, one draw each."""
+        self.world.sample_in_turn(first, states, pairs, *room)
+
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Independent draws of one pair, (draws, replications)."""
         self.world.sample_pair(first, pair, rewards, following)
