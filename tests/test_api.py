@@ -19,6 +19,7 @@ PUBLIC = [
     "DualAscent",
     "EpsilonGreedy",
     "Estimate",
+    "FiniteHorizon",
     "GenerativeQLearning",
     "Hellinger",
     "JensenShannon",
@@ -104,8 +105,8 @@ def test_every_name_is_documented(name: str) -> None:
 
 
 SIGNATURES = {
-    "solve": "(mdp, ambiguity, *, solver, tol, threads, callback, start)",
-    "evaluate": "(mdp, policy, ambiguity, *, tol, threads, callback, start)",
+    "solve": "(mdp, ambiguity, *, criterion, solver, tol, threads, callback, start)",
+    "evaluate": "(mdp, policy, ambiguity, *, criterion, tol, threads, callback, start)",
     "worst_case": "(ambiguity, p, v)",
     "matching_radius": "(mdp, ambiguity, initial, *, threads)",
     "matching_weight": "(mdp, ambiguity, initial, *, threads)",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from robustmdp.models import to_gymnasium as to_gymnasium
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
+    from robustmdp.planning import FiniteHorizon as FiniteHorizon
     from robustmdp.planning import PolicyIteration as PolicyIteration
     from robustmdp.planning import ValueIteration as ValueIteration
     from robustmdp.planning import evaluate as evaluate
@@ -101,7 +102,7 @@ _ROOMS = {
     ),
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
-    "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
+    "planning": ("DualAscent", "FiniteHorizon", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),
     "tuning": (
         "StressTable",

@@ -1,5 +1,6 @@
 """Known world: a loop until something."""
 
+from robustmdp.planning.criteria import FiniteHorizon as FiniteHorizon
 from robustmdp.planning.dual_ascent import DualAscent as DualAscent
 from robustmdp.planning.policy_iteration import PolicyIteration as PolicyIteration
 from robustmdp.planning.solving import evaluate as evaluate
