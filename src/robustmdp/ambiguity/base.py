@@ -99,6 +99,8 @@ class Ambiguity(ABC):
     """Whether nature pays `level` per unit of `divergence`."""
     has_radius: ClassVar[bool] = False
     """Whether nature stays within `level` of the model in `divergence`."""
+    is_optimistic: ClassVar[bool] = False
+    """Whether nature helps: sup instead of inf."""
     level_name: ClassVar[str] = "level"
     divergence: FDivergence
     """What `level` is measured in; a set with neither weight nor radius has none, but for the nominal one."""
@@ -112,6 +114,11 @@ class Ambiguity(ABC):
     @abstractmethod
     def kernel(self) -> RowKernel:
         """What solves its rows."""
+
+    @property
+    def keeps_support(self) -> bool:
+        """Whether nature must pay for taking all mass from a successor, or cannot; False where it is not known."""
+        return self.is_nominal
 
     def kernel_level(self, discount: float) -> Level:
         """The level in the kernel's unit, for outcomes that are already discounted."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity import Ambiguity, check_ambiguity
+from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
 from robustmdp.operators.policy import PolicyRows, policy_rows
@@ -17,6 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _LARGEST_REWARD = 1e100
+_NO_MASS = 1e-12  # probabilities below it count as 0 where nature has a choice
 _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
 
 
@@ -122,6 +123,15 @@ class RobustBellman:
             mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
             mdp.rewards_on_successors,
         )  # fmt: skip
+
+    @property
+    def can_end(self) -> bool:
+        """Is there anything with a fixed value, so that T(v + c) = Tv + discount c does not hold for it?"""
+        return self.mdp.can_end
+
+    def nominal(self) -> RobustBellman:
+        """The same problem when the model is right."""
+        return RobustBellman(self.mdp, Nominal(), threads=self.threads)
 
     # what users call
 
@@ -235,6 +245,31 @@ class RobustBellman:
         threads.run(task, ranges, self._workers)
         indptr = policy.starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
+
+    def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Can nature give the marked transitions, (nnz,), no mass, and pay nothing for it? (n_pairs,)
+
+        A mass below 1e-12 counts as none: limits such as 0.7 + 0.3 are meant to be 1 and are not in binary.
+        """
+        mdp = self.mdp
+        untouched = ~np.logical_or.reduceat(marked, mdp.indptr[:-1])
+        if self.ambiguity.keeps_support or untouched.all():
+            return untouched
+        sign = -1.0 if self.ambiguity.is_optimistic else 1.0
+        model = _core.Model(
+            mdp.indptr, mdp.indices, mdp.probabilities, sign * marked.astype(np.float64), mdp.state_ptr,
+            mdp.longest_row, True,
+        )  # fmt: skip
+        lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
+        outcome, memory = np.zeros(mdp.n_states + 1), np.full_like(self._memory, np.nan)
+
+        def task(lo: int, hi: int) -> None:
+            self._kernel.bracket(model, self._levels, outcome, 1.0, lo, hi, memory, lower, upper)
+
+        threads.run(task, self._pair_ranges, self._workers)
+        self.rows += mdp.n_pairs
+        avoided: npt.NDArray[np.bool_] = (-lower if self.ambiguity.is_optimistic else upper) <= _NO_MASS
+        return avoided | untouched
 
     def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
         """Nominal sweeps in place, forwards and backwards in turn."""
