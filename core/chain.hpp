@@ -24,6 +24,15 @@ inline void chain_rows(const Model& model, const int64_t* pairs, const double* w
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t first = model.indptr[pairs[i]], length = model.indptr[pairs[i] + 1] - first;
         double total = penalty[i] + model.fixed_reward(pairs[i]);
+        if (model.added_count > 0) {
+            const double reward = model.added_reward(pairs[i]);
+            for (int64_t k = 0; k < model.added_count; ++k) {
+                double& probability = data[starts[i] + length + k];
+                total += probability * reward;
+                probability *= weights[i];
+                indices[starts[i] + length + k] = model.added[k];
+            }
+        }
         for (int64_t j = 0; j < length; ++j) {
             double& probability = data[starts[i] + j];
             if (model.rewards_on_successors) total += probability * model.rewards[first + j];

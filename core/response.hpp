@@ -11,12 +11,13 @@ inline void keep_minimisers(const Rows<double>& row, double* out, int64_t stride
     for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.outcome(j) == row.lowest ? row.mass(j) / mass : 0.0;
 }
 
-// D_f(out || p)
+// D_f(out || p); 0 for sets that are made of something else.
 template <class Set>
 inline double divergence_of(const Set& set, const Rows<double>& row, const double* out, int64_t stride) {
     double total = 0.0;
-    for (int64_t j = 0; j < row.length; ++j)
-        if (row.mass(j) > 0.0) total += row.mass(j) * set.f(out[j * stride] / row.mass(j));
+    if constexpr (requires { set.f(1.0); })
+        for (int64_t j = 0; j < row.length; ++j)
+            if (row.mass(j) > 0.0) total += row.mass(j) * set.f(out[j * stride] / row.mass(j));
     return total;
 }
 
@@ -43,7 +44,7 @@ template <class Set>
 void respond_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                    const int64_t* starts, int64_t lo, int64_t hi, const double* memory, double* data, double* penalty,
                    double* eta) {
-    Block scratch(model.longest_row);
+    Block scratch(length_with_added<Set>(model, model.longest_row));
     double* out = scratch.room();
     const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
@@ -57,9 +58,14 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
             const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
             double* to = data + starts[place];
             for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
+            if constexpr (adds_successors<Set>()) {
+                int64_t from = length;
+                for (int64_t k = 0; k < model.added_count; ++k)
+                    to[length + k] = model.has_successor(pair, model.added[k]) ? 0.0 : out[from++ * WIDTH + l];
+            }
             const double price = lane(level, l);
-            penalty[place] = Set::PRICED && solved.room == Room::SOME ? price * lane(cost, l) : 0.0;
-            eta[place] = lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l));
+            penalty[place] = Set::PRICED && solved.room == Room::SOME ? model.sign * price * lane(cost, l) : 0.0;
+            eta[place] = model.sign * (lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l)));
         }
     };
     solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::EXACT, write);
@@ -68,6 +74,7 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
 // From a distribution with D = cost > level back towards p, until it lies in the ball. D is convex on the way: a first
 // chord leads into the ball, a second one nearer to its surface.
 template <class Set>
+    requires requires(const Set& set) { set.f(1.0); }
 inline void enter_ball(const Set& set, const Rows<double>& row, double level, double cost, double* out) {
     double share = level / cost, reached = 0.0;
     for (int64_t j = 0; j < row.length; ++j)
@@ -83,13 +90,17 @@ struct Answer {
 // One distribution p, x (n,) with a level of its own; out = nature's answer, in the ball to the last bit.
 template <class Set>
 Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, double level, double* out) {
-    const Rows<double> row = make_rows<double>(p, x, n, 1);
-    const Room room = row.spread == 0.0 && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
+    Rows<double> row = make_rows<double>(p, x, n, 1);
+    if constexpr (columns_of<Set>() > 0) row.columns = set.column(0), row.column_size = set.column(1) - set.column(0);
+    row.may_grow = adds_successors<Set>();
+    const bool is_constant = row.spread == 0.0 && !adds_successors<Set>();
+    const Room room = is_constant && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
     const Solved<double> solved =
         room != Room::SOME ? trivial(row, room) : set.solve_alone(row, level, Accuracy::EXACT);
     respond_row(set, row, level, solved, out, 1);
     double cost = solved.room == Room::NONE ? 0.0 : divergence_of(set, row, out, 1);
-    if (!Set::PRICED && room == Room::SOME && cost > level) enter_ball(set, row, level, cost, out);
+    if constexpr (!Set::PRICED && requires { set.f(1.0); })
+        if (room == Room::SOME && cost > level) enter_ball(set, row, level, cost, out);
     double primal = 0.0;
     for (int64_t j = 0; j < n; ++j) primal += out[j] * row.rise(j);
     if (Set::PRICED && room == Room::SOME) primal += level * cost;

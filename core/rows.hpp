@@ -3,6 +3,7 @@
 
 #include "lanes.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace robustmdp {
@@ -19,9 +20,24 @@ struct Model {
     int64_t n_pairs;
     int64_t longest_row;
     bool rewards_on_successors;
+    double sign = 1.0;               // -1 where nature helps the player: outcomes then come negated
+    const int32_t* added = nullptr;  // states that a set may add to a row, where it may add any
+    int64_t added_count = 0;
 
     // The part of the reward that does not depend on nature.
     double fixed_reward(int64_t pair) const { return rewards_on_successors ? 0.0 : rewards[pair]; }
+
+    bool has_successor(int64_t pair, int32_t state) const {
+        return std::binary_search(indices + indptr[pair], indices + indptr[pair + 1], state);
+    }
+
+    // The part that does, at successors that the model does not have: the mean.
+    double added_reward(int64_t pair) const {
+        double mean = 0.0;
+        if (rewards_on_successors)
+            for (int64_t at = indptr[pair]; at < indptr[pair + 1]; ++at) mean += probabilities[at] * rewards[at];
+        return mean;
+    }
 };
 
 // The successors of the rows that come next: their outcomes are asked for while others are computed with.
@@ -46,11 +62,15 @@ template <class T> struct Rows {
     T spread;     // max x - min x
     T mean_rise;  // E (x - min x)
     Ahead ahead;
+    const double* columns = nullptr;  // what a set keeps for each transition, one column after the other
+    int64_t column_size = 0;
+    bool may_grow = false;  // whether entries of probability 0 can get mass
 
     T mass(int64_t j) const { return load<T>(p + j * stride); }
     T outcome(int64_t j) const { return load<T>(x + j * stride); }
     // x - min x
     T rise(int64_t j) const { return outcome(j) - lowest; }
+    T column(int k, int64_t j) const { return load<T>(columns + k * column_size + j * stride); }
 };
 
 // What is known of outcomes seen one after the other.
@@ -84,6 +104,44 @@ template <class T> inline T lowest_mass(const Rows<T>& rows) {
     return total;
 }
 
+// The largest rise in (low, high) that does not exceed their mean.
+inline double middle_rise(const Rows<double>& row, double low, double high) {
+    double total = 0.0, count = 0.0;
+    for (int64_t j = 0; j < row.length; ++j) {
+        const double d = row.rise(j);
+        if (low < d && d < high) total += d, count += 1.0;
+    }
+    const double mean = total / count;
+    double best = low, least = high;
+    for (int64_t j = 0; j < row.length; ++j) {
+        const double d = row.rise(j);
+        if (!(low < d && d < high)) continue;
+        least = smaller(d, least);
+        if (d <= mean) best = larger(d, best);
+    }
+    return best > low ? best : least;  // rounding can put the mean below every outcome
+}
+
+// What a set may have: numbers for each transition, successors that it adds to a row, rows that are solved one by one.
+template <class Set> constexpr int columns_of() {
+    if constexpr (requires { Set::COLUMNS; }) return Set::COLUMNS;
+    return 0;
+}
+template <class Set> constexpr bool adds_successors() {
+    if constexpr (requires { Set::ADDS; }) return Set::ADDS;
+    return false;
+}
+
+template <class Set> constexpr bool solves_alone() {
+    if constexpr (requires { Set::ALONE; }) return Set::ALONE;
+    return false;
+}
+
+// How many entries a row of this length has for a set.
+template <class Set> inline int64_t length_with_added(const Model& model, int64_t length) {
+    return length + (adds_successors<Set>() ? model.added_count : 0);
+}
+
 constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
 
 // Ask for what a loop over rows will read next: the hardware's own guesses fall behind where outcomes miss the cache.
@@ -106,15 +164,17 @@ constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
 // Work space for WIDTH rows of a model, filled from CSR.
 class Block {
 public:
-    explicit Block(int64_t longest_row) : storage_(2 * WIDTH * longest_row + WIDTH) {
+    explicit Block(int64_t longest_row, int columns = 0)
+        : storage_((2 + columns) * WIDTH * longest_row + WIDTH), size_(WIDTH * longest_row) {
         const auto address = reinterpret_cast<uintptr_t>(storage_.data());
         p_ = storage_.data() + ((32 - address % 32) % 32) / sizeof(double);
-        x_ = p_ + WIDTH * longest_row;
+        x_ = p_ + size_;
     }
 
     // Side by side: the rows of WIDTH pairs, after which the next ones may follow. `outcome` is discount * v with the
     // end's 0 last.
-    void fill(const Model& model, const double* outcome, const int64_t* pairs, bool in_order) {
+    template <class Set>
+    void fill([[maybe_unused]] const Set& set, const Model& model, const double* outcome, const int64_t* pairs, bool in_order) {
         for (int l = 0; l < WIDTH; ++l) {
             start_[l] = model.indptr[pairs[l]];
             length_[l] = model.indptr[pairs[l] + 1] - start_[l];
@@ -126,7 +186,7 @@ public:
         }
         if (common < LONG)
             for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
-        turn_probabilities(model, common);
+        turn_rows(model.probabilities, common, p_);
         if (model.rewards_on_successors)
             gather<true>(model, outcome, common);
         else
@@ -138,27 +198,67 @@ public:
         const int64_t end = start_[WIDTH - 1] + length_[WIDTH - 1];
         if (in_order && longest < LONG && end + WIDTH * longest <= model.indptr[model.n_pairs])
             rows_.ahead = {model.indices + end, outcome};
+        if constexpr (columns_of<Set>() > 0) fill_columns(set, common, longest);
+        if constexpr (adds_successors<Set>()) {
+            has_added_ = model.added_count > 0;
+            for (int l = 0; l < WIDTH; ++l) append_added(set, model, outcome, pairs[l], l);
+        }
     }
 
     const Rows<Lanes>& side_by_side() const { return rows_; }
-    Rows<double> row(int l) const { return make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH); }
+    bool has_added() const { return has_added_; }
+
+    Rows<double> row(int l) const {
+        Rows<double> row = make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH);
+        row.columns = x_ + size_ + l;
+        row.column_size = size_;
+        row.may_grow = has_added_;
+        return row;
+    }
     // Room for as many numbers as the block's outcomes.
     double* room() { return p_; }
 
 private:
-    void turn_probabilities(const Model& model, int64_t common) {
-        const double *p0 = model.probabilities + start_[0], *p1 = model.probabilities + start_[1];
-        const double *p2 = model.probabilities + start_[2], *p3 = model.probabilities + start_[3];
+    // The entries that all rows have, from CSR to lanes.
+    void turn_rows(const double* from, int64_t common, double* to) {
+        const double *p0 = from + start_[0], *p1 = from + start_[1], *p2 = from + start_[2], *p3 = from + start_[3];
         int64_t j = 0;
         for (; j + WIDTH <= common; j += WIDTH) {
             Lanes a = load_loose(p0 + j), b = load_loose(p1 + j), c = load_loose(p2 + j), d = load_loose(p3 + j);
             turn(a, b, c, d);
-            store(p_ + j * WIDTH, a);
-            store(p_ + (j + 1) * WIDTH, b);
-            store(p_ + (j + 2) * WIDTH, c);
-            store(p_ + (j + 3) * WIDTH, d);
+            store(to + j * WIDTH, a);
+            store(to + (j + 1) * WIDTH, b);
+            store(to + (j + 2) * WIDTH, c);
+            store(to + (j + 3) * WIDTH, d);
         }
-        for (; j < common; ++j) store(p_ + j * WIDTH, Lanes{p0[j], p1[j], p2[j], p3[j]});
+        for (; j < common; ++j) store(to + j * WIDTH, Lanes{p0[j], p1[j], p2[j], p3[j]});
+    }
+
+    template <class Set> void fill_columns(const Set& set, int64_t common, int64_t longest) {
+        rows_.columns = x_ + size_;
+        rows_.column_size = size_;
+        for (int k = 0; k < Set::COLUMNS; ++k) {
+            double* to = x_ + (1 + k) * size_;
+            turn_rows(set.column(k), common, to);
+            for (int l = 0; l < WIDTH; ++l)
+                for (int64_t j = common; j < longest; ++j)
+                    to[j * WIDTH + l] = j < length_[l] ? set.column(k)[start_[l] + j] : 0.0;
+        }
+    }
+
+    // Successors that the set may add, behind the row's own.
+    template <class Set>
+    void append_added([[maybe_unused]] const Set& set, const Model& model, const double* outcome, int64_t pair, int l) {
+        const double reward = model.sign * model.added_reward(pair);
+        for (int64_t k = 0; k < model.added_count; ++k) {
+            const int32_t state = model.added[k];
+            if (model.has_successor(pair, state)) continue;
+            const int64_t at = length_[l]++ * WIDTH + l;
+            p_[at] = 0.0;
+            x_[at] = outcome[state] + reward;
+            if constexpr (columns_of<Set>() > 0)
+                for (int c = 0; c < Set::COLUMNS; ++c) x_[(1 + c) * size_ + at] = set.added_column(c, state);
+        }
     }
 
     // The outcomes that all rows have, and what `make_rows` says of them.
@@ -169,7 +269,7 @@ private:
         const double *r2 = model.rewards + start_[2], *r3 = model.rewards + start_[3];
         const auto take = [&](int64_t j) {
             Lanes x{outcome[i0[j]], outcome[i1[j]], outcome[i2[j]], outcome[i3[j]]};
-            if (REWARDS_ON_SUCCESSORS) x += Lanes{r0[j], r1[j], r2[j], r3[j]};
+            if (REWARDS_ON_SUCCESSORS) x += model.sign * Lanes{r0[j], r1[j], r2[j], r3[j]};
             store(x_ + j * WIDTH, x);
             return x;
         };
@@ -184,7 +284,7 @@ private:
             const int64_t at = start_[l] + j;
             p_[j * WIDTH + l] = model.probabilities[at];
             x_[j * WIDTH + l] = outcome[model.indices[at]];
-            if (model.rewards_on_successors) x_[j * WIDTH + l] += model.rewards[at];
+            if (model.rewards_on_successors) x_[j * WIDTH + l] += model.sign * model.rewards[at];
         }
         for (int64_t j = length_[l]; j < longest; ++j) {
             p_[j * WIDTH + l] = 0.0;
@@ -193,8 +293,10 @@ private:
     }
 
     std::vector<double> storage_;
+    int64_t size_;
     double *p_, *x_;
     int64_t start_[WIDTH], length_[WIDTH];
+    bool has_added_ = false;
     Rows<Lanes> rows_{};
 };
 

@@ -49,12 +49,15 @@ inline Solved<T> solve_rows(const Set& set, const Rows<T>& rows, T level, const 
 }
 
 template <class Set>
-inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double level, const double* start,
-                                Accuracy accuracy) {
+inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double level,
+                                [[maybe_unused]] const double* start, Accuracy accuracy) {
     const Room room = Set::room(level);
     if (room != Room::SOME) return trivial(row, room);
-    const Solved<double> solved = solve_rows(set, row, level, start, accuracy);
-    return solved.converged ? solved : set.solve_alone(row, level, accuracy);
+    if constexpr (!solves_alone<Set>()) {
+        const Solved<double> solved = solve_rows(set, row, level, start, accuracy);
+        if (solved.converged) return solved;
+    }
+    return set.solve_alone(row, level, accuracy);
 }
 
 constexpr int64_t WINDOW = 256;
@@ -130,18 +133,20 @@ inline void solve_group(const Set& set, const Model& model, const Block& block, 
         for (int m = 0; m < M; ++m) from[m] = start[m][l];
         return solve_row(set, block.row(l), level[l], from, accuracy);
     };
-    bool ordinary = Set::room(level[0]) == Room::SOME;
-    for (int l = 1; l < WIDTH && !levels.shared; ++l) ordinary &= Set::room(level[l]) == Room::SOME;
-    const Rows<Lanes>& rows = block.side_by_side();
-    if (ordinary && set.runs_side_by_side(rows, level)) {
-        const Solved<Lanes> solved = solve_rows(set, rows, level, start, accuracy);
-        if (all(solved.converged) && set.answers_side_by_side(rows, solved)) return use(0, rows, level, solved);
-        for (int l = 0; l < group.count; ++l)
-            // From the start again, so that a row does not depend on its neighbours.
-            use(l, block.row(l), level[l], solved.converged[l] ? pick_lane(solved, l) : alone(l));
-    } else {
-        for (int l = 0; l < group.count; ++l) use(l, block.row(l), level[l], alone(l));
+    if constexpr (!solves_alone<Set>()) {
+        bool ordinary = Set::room(level[0]) == Room::SOME;
+        for (int l = 1; l < WIDTH && !levels.shared; ++l) ordinary &= Set::room(level[l]) == Room::SOME;
+        const Rows<Lanes>& rows = block.side_by_side();
+        if (ordinary && !block.has_added() && set.runs_side_by_side(rows, level)) {
+            const Solved<Lanes> solved = solve_rows(set, rows, level, start, accuracy);
+            if (all(solved.converged) && set.answers_side_by_side(rows, solved)) return use(0, rows, level, solved);
+            for (int l = 0; l < group.count; ++l)
+                // From the start again, so that a row does not depend on its neighbours.
+                use(l, block.row(l), level[l], solved.converged[l] ? pick_lane(solved, l) : alone(l));
+            return;
+        }
     }
+    for (int l = 0; l < group.count; ++l) use(l, block.row(l), level[l], alone(l));
 }
 
 // Visit pairs lo..hi in groups: use(group, lane, rows, level, solved).
@@ -149,14 +154,14 @@ template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                         int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Use use) {
     constexpr int64_t AHEAD = 32;  // pairs
-    Block block(model.longest_row);
+    Block block(length_with_added<Set>(model, model.longest_row), columns_of<Set>());
     int64_t order[WINDOW];
     for (int64_t window = lo; window < hi; window += WINDOW) {
         const int64_t count = hi - window < WINDOW ? hi - window : WINDOW;
         const bool ordered = order_by_length(model, list, window, count, order);
         for (int64_t i = 0; i < count; i += WIDTH) {
             const Group group(list, window + i, count - i, ordered ? order + i : nullptr);
-            block.fill(model, outcome, group.pairs, group.adjacent);
+            block.fill(set, model, outcome, group.pairs, group.adjacent);
             if (ordered)
                 for (int64_t next = i + WIDTH; next < i + 2 * WIDTH && next < count; ++next)
                     prefetch_row(model, list[order[next]]);
@@ -177,7 +182,7 @@ void worst_values(const Set& set, const Model& model, Levels levels, const doubl
                   int64_t hi, double* memory, double* q) {
     const auto write = [&](const Group& group, int l, const auto& rows, const auto&, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
-        const T value = rows.lowest + solved.value;
+        const T value = model.sign * (rows.lowest + solved.value);
         T renewed[Set::MEMORY + 1];
         set.remember(rows, solved, renewed);
         if constexpr (std::is_same_v<T, Lanes>) {
@@ -204,8 +209,9 @@ inline void worst_values(const Nominal&, const Model& model, Levels, const doubl
         double even = 0.0, odd = 0.0;
         int64_t j = first;
         if (model.rewards_on_successors) {
-            for (; j < last; ++j) even += model.probabilities[j] * (model.rewards[j] + outcome[model.indices[j]]);
-            q[i] = even;
+            for (; j < last; ++j)
+                even += model.probabilities[j] * (model.sign * model.rewards[j] + outcome[model.indices[j]]);
+            q[i] = model.sign * even;
             continue;
         }
         for (; j + 1 < last; j += 2) {
@@ -213,7 +219,7 @@ inline void worst_values(const Nominal&, const Model& model, Levels, const doubl
             odd += model.probabilities[j + 1] * outcome[model.indices[j + 1]];
         }
         if (j < last) even += model.probabilities[j] * outcome[model.indices[j]];
-        q[i] = model.rewards[pair] + (even + odd);
+        q[i] = model.rewards[pair] + model.sign * (even + odd);
     }
 }
 
@@ -256,8 +262,10 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
         const int64_t* pairs = group.pairs + first;
         // The rounding of a sum of n terms; n is the row's own length, not its block's.
         T terms{};
-        for (int l = 0; l < count; ++l)
-            set_lane(terms, l, 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0);
+        for (int l = 0; l < count; ++l) {
+            const int64_t length = model.indptr[pairs[l] + 1] - model.indptr[pairs[l]];
+            set_lane(terms, l, 0.5 * static_cast<double>(length_with_added<Set>(model, length)) + 4.0);
+        }
         Bounds<T> bounds{};
         if (solved.room == Room::SOME) {
             bounds = set.bounds(rows, level, solved, terms);
@@ -267,10 +275,12 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
             bounds = within_trivial_bounds(rows, terms, 0.0, set.vertex_slack(rows, level, terms));
         }
         for (int l = 0; l < count; ++l) {
-            const double reward = model.fixed_reward(pairs[l]), base = reward + lane(rows.lowest, l);
+            const int64_t place = group.place(first + l);
+            const double base = model.fixed_reward(pairs[l]) + model.sign * lane(rows.lowest, l);
             const double rounding = 4.0 * EPS * scale;
-            lower[group.place(first + l)] = base + lane(bounds.lower, l) - rounding;
-            upper[group.place(first + l)] = base + lane(bounds.upper, l) + rounding;
+            const bool helps = model.sign < 0.0;
+            lower[place] = base + model.sign * lane(helps ? bounds.upper : bounds.lower, l) - rounding;
+            upper[place] = base + model.sign * lane(helps ? bounds.lower : bounds.upper, l) + rounding;
         }
     };
     solve_pairs(set, model, levels, outcome, PairList{nullptr}, lo, hi, memory, Accuracy::EXACT, write);

@@ -110,7 +110,7 @@ struct ConstrainedTotalVariation {
                 high = ceiling;
             else
                 return solved_by_ceiling(larger(at.capped - ceiling * radius, 0.0), ceiling, true);
-            ceiling = pivot(row, low, high);
+            ceiling = middle_rise(row, low, high);
         }
         return solved_by_ceiling(0.0, 0.0, true);
     }
@@ -159,24 +159,6 @@ private:
             at.capped += p * select(over, ceiling, d);
         }
         return at;
-    }
-
-    // The largest outcome in (low, high) that does not exceed their mean.
-    static double pivot(const Rows<double>& row, double low, double high) {
-        double total = 0.0, count = 0.0;
-        for (int64_t j = 0; j < row.length; ++j) {
-            const double d = row.rise(j);
-            if (low < d && d < high) total += d, count += 1.0;
-        }
-        const double mean = total / count;
-        double best = low, least = high;
-        for (int64_t j = 0; j < row.length; ++j) {
-            const double d = row.rise(j);
-            if (!(low < d && d < high)) continue;
-            least = smaller(d, least);
-            if (d <= mean) best = larger(d, best);
-        }
-        return best > low ? best : least;  // rounding can put the mean below every outcome
     }
 };
 

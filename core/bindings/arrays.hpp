@@ -27,6 +27,7 @@ struct ModelArrays {
     Array<const int32_t> indices;
     Numbers probabilities, rewards;
     Offsets state_ptr;
+    Array<const int32_t> added;
     Model view;
 
     ModelArrays(Offsets indptr, Array<const int32_t> indices, Numbers probabilities, Numbers rewards, Offsets state_ptr,
@@ -40,6 +41,13 @@ struct ModelArrays {
                 "there must be one reward per pair or per transition");
         view = {indptr.data(), indices.data(), probabilities.data(), rewards.data(),       state_ptr.data(),
                 n_states,      n_pairs,        longest_row,          rewards_on_successors};
+    }
+
+    // The states that a set may add to every row from now on.
+    void add_successors(Array<const int32_t> states) {
+        added = states;
+        view.added = added.data();
+        view.added_count = static_cast<int64_t>(added.size());
     }
 };
 

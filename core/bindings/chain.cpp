@@ -40,6 +40,10 @@ void bind_chain(nb::module_& m) {
         .def_ro("probabilities", &ModelArrays::probabilities)
         .def_ro("rewards", &ModelArrays::rewards)
         .def_ro("state_ptr", &ModelArrays::state_ptr)
+        .def("add_successors", &ModelArrays::add_successors)
+        .def_prop_rw(
+            "sign", [](const ModelArrays& model) { return model.view.sign; },
+            [](ModelArrays& model, double sign) { model.view.sign = sign; })
         .def_prop_ro("rewards_on_successors",
                      [](const ModelArrays& model) { return model.view.rewards_on_successors; });
     m.def("best_actions", [](const ModelArrays& model, Numbers q, Array<double> value, Array<int64_t> best) {

@@ -34,6 +34,15 @@ template <class Set> void require_memory(size_t size, const ModelArrays& model) 
             "memory must hold memory_per_row numbers per pair");
 }
 
+// What a set keeps for each transition must be that model's.
+template <class Set> void require_columns(const Set& set, const ModelArrays& model) {
+    if constexpr (columns_of<Set>() > 0)
+        require(set.column_length() == model.indices.size(), "the set must have one entry per transition");
+    if constexpr (columns_of<Set>() > 0 && adds_successors<Set>())
+        require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_states,
+                "the set must have one entry per state");
+}
+
 template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) {
     const auto values = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
                            std::optional<Offsets> pairs, int64_t lo, int64_t hi, Array<double> memory,
@@ -41,6 +50,7 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
         require_range(lo, hi, count);
         require_outcome(outcome, model);
+        require_columns(set, model);
         require_memory<Set>(memory.size(), model);
         require(static_cast<int64_t>(q.size()) == count, "q must have one entry per pair");
         const nb::gil_scoped_release release;
@@ -52,6 +62,7 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
                                  Array<int64_t> best) {
         require_range(lo, hi, model.view.n_states);
         require_outcome(outcome, model);
+        require_columns(set, model);
         require_memory<Set>(memory.size(), model);
         require(static_cast<int64_t>(q.size()) == model.view.n_pairs, "q must have one entry per pair");
         require(static_cast<int64_t>(value.size()) == model.view.n_states && best.size() == value.size(),
@@ -64,6 +75,7 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
                             int64_t lo, int64_t hi, Numbers memory, Array<double> lower, Array<double> upper) {
         require_range(lo, hi, model.view.n_pairs);
         require_outcome(outcome, model);
+        require_columns(set, model);
         require_memory<Set>(memory.size(), model);
         require(static_cast<int64_t>(lower.size()) == model.view.n_pairs && upper.size() == lower.size(),
                 "lower and upper must have one entry per pair");
@@ -77,6 +89,7 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
         require_range(lo, hi, count);
         require_outcome(outcome, model);
+        require_columns(set, model);
         require_memory<Set>(memory.size(), model);
         require(static_cast<int64_t>(starts.size()) == count + 1 && penalty.size() + 1 == starts.size() &&
                     eta.size() == penalty.size(),
@@ -89,6 +102,8 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
     };
     const auto one_row = [](const Set& set, Numbers p, Numbers x, double level, Array<double> out) {
         require(p.size() >= 1 && p.size() == x.size() && p.size() == out.size(), "p, x and out must be equally long");
+        if constexpr (columns_of<Set>() > 0)
+            require(set.column_length() == p.size(), "the set must have one entry per successor");
         const Answer answer = worst_case(set, p.data(), x.data(), static_cast<int64_t>(p.size()), level, out.data());
         return std::make_tuple(answer.value, answer.gap, answer.eta, answer.weight);
     };

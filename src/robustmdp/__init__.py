@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from robustmdp import experiments as experiments
     from robustmdp import problems as problems
     from robustmdp import theory as theory
+    from robustmdp.ambiguity import L1 as L1
+    from robustmdp.ambiguity import L2 as L2
     from robustmdp.ambiguity import Constrained as Constrained
+    from robustmdp.ambiguity import Contamination as Contamination
+    from robustmdp.ambiguity import CVaR as CVaR
+    from robustmdp.ambiguity import EntropicRisk as EntropicRisk
+    from robustmdp.ambiguity import EVaR as EVaR
+    from robustmdp.ambiguity import Interval as Interval
+    from robustmdp.ambiguity import LInf as LInf
+    from robustmdp.ambiguity import MeanRisk as MeanRisk
     from robustmdp.ambiguity import Multipliers as Multipliers
     from robustmdp.ambiguity import Nominal as Nominal
+    from robustmdp.ambiguity import Optimistic as Optimistic
     from robustmdp.ambiguity import Penalized as Penalized
     from robustmdp.ambiguity import WorstCase as WorstCase
     from robustmdp.ambiguity import worst_case as worst_case
@@ -76,7 +86,24 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "analysis": ("Analysis", "Layout", "analyse"),
-    "ambiguity": ("Constrained", "Multipliers", "Nominal", "Penalized", "WorstCase", "worst_case"),
+    "ambiguity": (
+        "CVaR",
+        "Constrained",
+        "Contamination",
+        "EVaR",
+        "EntropicRisk",
+        "Interval",
+        "L1",
+        "L2",
+        "LInf",
+        "MeanRisk",
+        "Multipliers",
+        "Nominal",
+        "Optimistic",
+        "Penalized",
+        "WorstCase",
+        "worst_case",
+    ),
     "divergences": (
         "KL",
         "Burg",

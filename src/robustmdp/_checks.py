@@ -58,22 +58,24 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
-def level(name: str, value: npt.ArrayLike) -> float | npt.NDArray[np.float64]:
-    """A weight or radius: one number in [0, inf], or an (S, A) array of them."""
+def level(
+    name: str, value: npt.ArrayLike, lowest: float = 0.0, highest: float = math.inf
+) -> float | npt.NDArray[np.float64]:
+    """A weight, radius or the like: one number in [lowest, highest], or an (S, A) array of them, NaN where unused."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
     must(array.ndim in (0, 2), f"{name} must be a number or an (S, A) array: got shape {array.shape}")
     if array.ndim == 0:
-        must(not math.isnan(float(array)), f"{name} must be a number in [0, inf]: got nan")
-        must(bool(array >= 0), f"{name} must be at least 0: got {float(array):g}")
-        return float(array)
-    wrong = np.argwhere(array < 0)
+        must(not math.isnan(float(array)), f"{name} must be a number in [{lowest:g}, {highest:g}]: got nan")
+    wrong = np.argwhere((array < lowest) | (array > highest))
     if len(wrong):
         where = tuple(int(i) for i in wrong[0])
-        fail(f"{name} must be at least 0: got {array[where]:g} at {name}{list(where)}")
-    return array
+        place = f" at {name}{list(where)}" if where else ""
+        allowed = f"be at least {lowest:g}" if highest == math.inf else f"lie in [{lowest:g}, {highest:g}]"
+        fail(f"{name} must {allowed}: got {array[where]:g}{place}")
+    return float(array) if array.ndim == 0 else array
 
 
 def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:

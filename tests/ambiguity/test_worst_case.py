@@ -339,7 +339,9 @@ def test_only_divergences_measure(mode: Any, stranger: Any) -> None:
 
 @pytest.mark.parametrize("stranger", [rm.KL(), rm.Nominal, 0.5])
 def test_only_the_three_records_are_ambiguities(stranger: Any) -> None:
-    with pytest.raises(TypeError, match=r"ambiguity must be Nominal\(\), Penalized\(...\) or Constrained\(...\): got"):
+    with pytest.raises(
+        TypeError, match=r"ambiguity must be a set such as Nominal\(\), Penalized\(...\) or Constrained\(...\): got"
+    ):
         rm.worst_case(stranger, P, V)
 
 

@@ -197,7 +197,7 @@ def test_pairs_that_never_come_are_named_once_for_many_runs() -> None:
 @pytest.mark.parametrize("make", [rm.GenerativeQLearning, rm.MarkovianQLearning, rm.PlugIn])
 @pytest.mark.parametrize("thing", [rm.KL(), 1.0, None], ids=repr)
 def test_ambiguities(make: Any, thing: Any) -> None:
-    sentence = f"ambiguity must be Nominal(), Penalized(...) or Constrained(...): got {thing!r}"
+    sentence = f"ambiguity must be a set such as Nominal(), Penalized(...) or Constrained(...): got {thing!r}"
     refused(TypeError, sentence, lambda: make(thing))
 
 

@@ -373,7 +373,7 @@ def test_dual_ascent_checks_its_settings(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("bad", [None, "nominal", rm.KL()])
 def test_wrong_types(bad: Any) -> None:
-    with pytest.raises(TypeError, match="ambiguity must be Nominal"):
+    with pytest.raises(TypeError, match="ambiguity must be a set such as Nominal"):
         rm.solve(rm.problems.chain(), bad)
     with pytest.raises(TypeError, match="mdp must be an MDP"):
         rm.solve(bad, rm.Nominal())

@@ -289,7 +289,7 @@ def test_ctrl_c_stops_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (lambda: rm.worlds.RandomKernels(rm.KL(), -0.1), ValueError, "^radius must be at least 0: got -0.1$"),
         (lambda: rm.worlds.RandomKernels(rm.KL(), 0.1, count=0), ValueError, "^count must be at least 1: got 0$"),
-        (lambda: rm.worlds.Adversary(rm.KL()), TypeError, r"^ambiguity must be Nominal\(\), Penalized"),
+        (lambda: rm.worlds.Adversary(rm.KL()), TypeError, r"^ambiguity must be a set such as Nominal\(\), Penalized"),
         (lambda: rm.worlds.Models([]), ValueError, "^held out must hold at least one world: got none$"),
         (lambda: rm.worlds.Models([1]), TypeError, "^held out must hold MDPs: got int at number 0$"),
         (lambda: rm.worlds.Models([MACHINE], labels=[]), ValueError, r"^labels must be as many .* \(1\): got 0$"),

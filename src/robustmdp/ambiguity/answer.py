@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, FloatArray
+from robustmdp.ambiguity.base import Ambiguity, FloatArray, RowKernel
 from robustmdp.ambiguity.records import check_ambiguity
 
 
@@ -48,33 +48,30 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     if not isinstance(checked.level, float):
         _checks.fail(f"{checked.level_name} must be one number for one distribution: got an array")
     probabilities, values = _check_row(p, v)
-    support = None
-    if probabilities.min() == 0.0:
-        support = np.flatnonzero(probabilities)
-        values, on_support = values[support], probabilities[support]
-    else:
-        on_support = probabilities
-    response = np.empty_like(on_support)
-    value, gap, eta, weight = _solve(checked, on_support / on_support.sum(), values, response)
-    distribution = response
-    if support is not None:
-        distribution = np.zeros_like(probabilities)
-        distribution[support] = response
-    return WorstCase(value, distribution, Multipliers(*checked.paper_multipliers(eta, weight)), gap)
+    kernel, support = checked.kernel_for_row(probabilities)
+    response = np.empty(np.count_nonzero(support))
+    values, on_support = checked.sign * values[support], probabilities[support]
+    value, gap, eta, weight = _solve(checked, kernel, on_support / on_support.sum(), values, response)
+    distribution = np.zeros_like(probabilities)
+    distribution[support] = response
+    multipliers = Multipliers(*checked.paper_multipliers(checked.sign * eta, weight))
+    return WorstCase(checked.sign * value, distribution, multipliers, gap)
 
 
-def _solve(ambiguity: Ambiguity, p: FloatArray, v: FloatArray, out: FloatArray) -> tuple[float, float, float, float]:
+def _solve(
+    ambiguity: Ambiguity, kernel: RowKernel, p: FloatArray, v: FloatArray, out: FloatArray
+) -> tuple[float, float, float, float]:
     level = ambiguity.kernel_level(1.0)
     assert isinstance(level, float)
     spread = float(v.max() - v.min())
     has_unit = ambiguity.has_weight or ambiguity.has_radius  # it is known how the level changes with the unit of v
     if spread == 0.0 or 1e-100 <= spread <= 1e100 or not has_unit:
-        return ambiguity.kernel.worst_case(p, v, level, out)
+        return kernel.worst_case(p, v, level, out)
     # Squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
     exponent = math.frexp(spread)[1]
     level = math.ldexp(level, -exponent) if ambiguity.has_weight else level
     low = float(v.min())
-    value, gap, eta, weight = ambiguity.kernel.worst_case(p, np.ldexp(v - low, -exponent), level, out)
+    value, gap, eta, weight = kernel.worst_case(p, np.ldexp(v - low, -exponent), level, out)
     return (
         low + math.ldexp(value, exponent),
         math.ldexp(gap, exponent),

@@ -99,9 +99,9 @@ class Ambiguity(ABC):
     """Whether nature pays `level` per unit of `divergence`."""
     has_radius: ClassVar[bool] = False
     """Whether nature stays within `level` of the model in `divergence`."""
-    is_optimistic: ClassVar[bool] = False
-    """Whether nature helps: sup instead of inf."""
     level_name: ClassVar[str] = "level"
+    grows: ClassVar[bool] = True
+    """Whether a larger level gives nature more room."""
     divergence: FDivergence
     """What `level` is measured in; a set with neither weight nor radius has none, but for the nominal one."""
 
@@ -110,10 +110,40 @@ class Ambiguity(ABC):
     def level(self) -> Level:
         """One number, or an (S, A) array."""
 
+    sign: ClassVar[float] = 1.0
+    """-1 where nature helps the player: outcomes are negated before its rows are solved, and values after that."""
+
     @property
     @abstractmethod
     def kernel(self) -> RowKernel:
-        """What solves its rows."""
+        """What solves its rows, where it is the same for all models."""
+
+    def kernel_for(self, model: Any) -> RowKernel:
+        """What solves the rows of a model with `indptr`, `indices`, `probabilities`, `states` and `actions`."""
+        del model
+        return self.kernel
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        """What solves one row, (n,), and the successors that can have mass."""
+        return self.kernel, p > 0.0
+
+    @property
+    def invents(self) -> bool:
+        """Whether nature may lead to states to which the model does not."""
+        return False
+
+    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
+        """States, besides the model's successors, that nature would use at these outcomes, (S,); the less the better.
+
+        `longest_row` is the largest number of successors of a pair.
+        """
+        del outcome, longest_row
+        return np.empty(0, dtype=np.int32)
+
+    def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:
+        """The same set for what is left of a model that keeps only these transitions."""
+        del model, transitions
+        return self
 
     @property
     def keeps_support(self) -> bool:

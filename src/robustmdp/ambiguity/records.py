@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
 from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
 from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
+from robustmdp.ambiguity.levelled import Levelled
 from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
 
 
@@ -54,22 +54,11 @@ class Nominal(Ambiguity):
         return "nominal: the model is taken as true"
 
 
-class _Levelled(Ambiguity):
+class _OfDivergence(Levelled):
     """What the penalized and the constrained form share: a divergence and a level per pair or for all."""
 
     def __init__(self, divergence: FDivergence, level: npt.ArrayLike) -> None:
-        checked = _checks.level(self.level_name, level)
-        if isinstance(checked, np.ndarray):
-            checked = checked.copy()
-            checked.flags.writeable = False
-        object.__setattr__(self, "divergence", check_divergence(divergence))
-        object.__setattr__(self, "_level", checked)
-
-    @property
-    def level(self) -> Level:
-        """The weight or the radius, whichever this is."""
-        level: Level = object.__getattribute__(self, "_level")
-        return level
+        super().__init__(level, divergence=check_divergence(divergence))
 
     @property
     def label(self) -> str:
@@ -84,41 +73,17 @@ class _Levelled(Ambiguity):
             return bool(np.all((level > 0) | np.isnan(level)))
         return math.isinf(self.divergence.value_at_zero) and bool(np.all((level < math.inf) | np.isnan(level)))
 
-    def is_like(self, other: Ambiguity) -> bool:
-        return type(self) is type(other) and self.divergence == getattr(other, "divergence", None)
-
-    def contains(self, other: Ambiguity) -> bool:
-        if other.is_nominal:
-            return True
-        if not self.is_like(other):
-            return False
-        compare = np.less_equal if self.has_weight else np.greater_equal
-        missing = np.isnan(self.level) & np.isnan(other.level)
-        return bool(np.all(compare(self.level, other.level) | missing))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, _Levelled)
-            and self.divergence == other.divergence
-            and np.array_equal(self.level, other.level, equal_nan=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.divergence, np.asarray(self.level).tobytes()))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.divergence, self.level)
+    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
+        weight /= self.divergence.scale
+        slope = self.divergence.slope_at_one
+        return eta + (weight * slope if slope else 0.0), weight
 
     def __repr__(self) -> str:
         level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
         return f"{type(self).__name__}({self.divergence!r}, {self.level_name}={level})"
 
 
-class Penalized(_Levelled):
+class Penalized(_OfDivergence):
     """inf over P of E_P v + weight * D_f(P || P0): nature picks any P and pays for it; the paper's (3) and (4).
 
     Parameters
@@ -135,6 +100,7 @@ class Penalized(_Levelled):
     """
 
     has_weight = True
+    grows = False
     level_name = "weight"
 
     def __init__(self, divergence: FDivergence, weight: npt.ArrayLike) -> None:
@@ -162,14 +128,11 @@ class Penalized(_Levelled):
         slope = self.divergence.slope_at_one
         return slope * self.level if slope else 0.0
 
-    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
-        return _unshift(self.divergence, eta, weight)
-
     def __str__(self) -> str:
         return f"penalized: nature pays {self._level_text()} per unit of {self.divergence.name} divergence"
 
 
-class Constrained(_Levelled):
+class Constrained(_OfDivergence):
     """inf over D_f(P || P0) <= radius of E_P v: nature picks any P in the ball; the paper's (1) and (2).
 
     Parameters
@@ -203,17 +166,8 @@ class Constrained(_Levelled):
         del discount
         return self.level / self.divergence.scale
 
-    def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
-        return _unshift(self.divergence, eta, weight)
-
     def __str__(self) -> str:
         return f"constrained: nature stays within {self._level_text()} in {self.divergence.name} divergence"
-
-
-def _unshift(divergence: FDivergence, eta: float, weight: float) -> tuple[float, float]:
-    weight /= divergence.scale
-    slope = divergence.slope_at_one
-    return eta + (weight * slope if slope else 0.0), weight
 
 
 def is_set(thing: object) -> bool:
@@ -233,4 +187,4 @@ def check_ambiguity(ambiguity: object) -> Ambiguity:
         from robustmdp.ambiguity.own import OwnSet
 
         return OwnSet(ambiguity)
-    raise TypeError(f"ambiguity must be Nominal(), Penalized(...) or Constrained(...): got {ambiguity!r}")
+    raise TypeError(f"ambiguity must be a set such as Nominal(), Penalized(...) or Constrained(...): got {ambiguity!r}")

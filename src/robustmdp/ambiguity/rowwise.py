@@ -67,6 +67,18 @@ class Responses(NamedTuple):
     weight: FloatArray
 
 
+def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, best: IntArray) -> None:
+    """value = max of q over the pairs of states lo..hi, best = the first pair to attain it; NaN counts as -inf."""
+    if lo == hi:
+        return
+    first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
+    known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
+    value[lo:hi] = np.maximum.reduceat(known, model.state_ptr[lo:hi] - first)
+    owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
+    attained = np.flatnonzero(known == value[lo:hi][owner])
+    best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
+
+
 class RowwiseKernel(ABC):
     """A `RowKernel` from three methods that answer blocks of rows."""
 
@@ -97,7 +109,8 @@ class RowwiseKernel(ABC):
     ) -> None:
         kept = memory.reshape(-1, self.memory_per_row) if self.memory_per_row else None
         for at, rows in self._blocks(model, levels, outcome, pairs, lo, hi, memory):
-            q[at], renewed = self.solve_rows(rows, model)
+            values, renewed = self.solve_rows(rows, model)
+            q[at] = model.sign * values
             if kept is not None:
                 kept[rows.pair] = renewed
 
@@ -115,14 +128,7 @@ class RowwiseKernel(ABC):
     ) -> None:
         first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
         self.values(model, levels, outcome, None, first, last, memory, q)
-        if lo == hi:
-            return
-        starts = model.state_ptr[lo:hi] - first
-        known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
-        value[lo:hi] = np.maximum.reduceat(known, starts)
-        owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
-        attained = np.flatnonzero(known == value[lo:hi][owner])
-        best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
+        choose_best(model, q, lo, hi, value, best)
 
     def bracket(
         self,
@@ -139,7 +145,8 @@ class RowwiseKernel(ABC):
         rounding = 8.0 * EPS * scale
         for at, rows in self._blocks(model, levels, outcome, None, lo, hi, memory):
             bounds = self.bound_rows(rows, model)
-            lower[at], upper[at] = bounds.lower - rounding, bounds.upper + rounding
+            low, high = bounds if model.sign > 0.0 else (-bounds.upper, -bounds.lower)
+            lower[at], upper[at] = low - rounding, high + rounding
 
     def respond(
         self,
@@ -160,7 +167,7 @@ class RowwiseKernel(ABC):
             filled = rows.is_filled
             places = starts[at] + np.arange(len(rows.p))[:, None]
             data[places[filled]] = response.distribution[filled]
-            penalty[at], eta[at] = response.penalty, response.eta
+            penalty[at], eta[at] = model.sign * response.penalty, model.sign * response.eta
 
     def worst_case(
         self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
@@ -219,5 +226,5 @@ def _gather(
     p = np.where(filled, model.probabilities[at], 0.0)
     x = outcome[model.indices[at]]
     if model.rewards_on_successors:
-        return Rows(p, x + model.rewards[at], np.zeros(len(pair)), length, level, memory, pair)
-    return Rows(p, x, model.rewards[pair], length, level, memory, pair)
+        return Rows(p, x + model.sign * model.rewards[at], np.zeros(len(pair)), length, level, memory, pair)
+    return Rows(p, x, model.sign * model.rewards[pair], length, level, memory, pair)

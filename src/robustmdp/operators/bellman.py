@@ -49,6 +49,15 @@ class Response(NamedTuple):
     eta: FloatArray
 
 
+class _Answer(NamedTuple):
+    """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers."""
+
+    data: FloatArray
+    penalty: FloatArray
+    eta: FloatArray
+    starts: IntArray
+
+
 def _check_rewards(largest: float) -> None:
     """Worst cases square what values differ by."""
     _checks.must(
@@ -89,10 +98,11 @@ class RobustBellman:
         self.rows = 0
         """Number of row problems solved so far."""
         self.threads = threads
-        self._kernel = self.ambiguity.kernel
+        self._kernel = self.ambiguity.kernel_for(mdp)
         self._levels = self._pair_levels()
         self._memory = np.full(mdp.n_pairs * self._kernel.memory_per_row, np.nan)
         self._outcome = np.zeros(mdp.n_states + 1)
+        self._added = np.empty(0, dtype=np.int32)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
         self._prepare_threads()
@@ -123,6 +133,7 @@ class RobustBellman:
             mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
             mdp.rewards_on_successors,
         )  # fmt: skip
+        self.model.sign = self.ambiguity.sign
 
     @property
     def can_end(self) -> bool:
@@ -180,15 +191,22 @@ class RobustBellman:
         """
         mdp = self.mdp
         self._set_outcome(v)
-        data, penalty, eta = self._respond(None, mdp.indptr, mdp.nnz, np.full_like(self._memory, np.nan))
-        return Response(
-            mdp.with_probabilities(data), mdp.table(penalty, fill=0.0), mdp.table(self._paper_eta(eta), fill=np.nan)
-        )
+        answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
+        model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
+        return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
 
     def worst_rows(self, v: npt.ArrayLike) -> FloatArray:
-        """The probabilities of `worst_case`, one for each transition of the model, (nnz,), zeros included."""
+        """The probabilities of `worst_case` at the transitions of the model, (nnz,), zeros included.
+
+        What a set moves to states that are no successors in the model is missing.
+        """
         self._set_outcome(v)
-        return self._respond(None, self.mdp.indptr, self.mdp.nnz, np.full_like(self._memory, np.nan))[0]
+        answer = self._respond(None, self.mdp.indptr, np.full_like(self._memory, np.nan))
+        if not len(self._added):
+            return answer.data
+        own = np.ones(len(answer.data), dtype=bool)
+        own[(answer.starts[1:, None] - 1 - np.arange(len(self._added))).ravel()] = False
+        return answer.data[own]
 
     # what solvers call
 
@@ -232,18 +250,15 @@ class RobustBellman:
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
         self._set_outcome(v)
-        data, penalty, _ = self._respond(policy.pairs, policy.starts, int(policy.starts[-1]), self._memory)
+        data, penalty, _, starts = self._respond(policy.pairs, policy.starts, self._memory)
         indices = np.empty(len(data), dtype=np.int32)
         cost = np.empty(len(policy.pairs))
-        ranges = threads.split(policy.starts, self._parts)
 
         def task(lo: int, hi: int) -> None:
-            _core.chain_rows(
-                self.model, policy.pairs, policy.weights, policy.starts, lo, hi, indices, data, penalty, cost
-            )
+            _core.chain_rows(self.model, policy.pairs, policy.weights, starts, lo, hi, indices, data, penalty, cost)
 
-        threads.run(task, ranges, self._workers)
-        indptr = policy.starts[policy.state_ptr]
+        threads.run(task, threads.split(starts, self._parts), self._workers)
+        indptr = starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
 
     def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -255,11 +270,9 @@ class RobustBellman:
         untouched = ~np.logical_or.reduceat(marked, mdp.indptr[:-1])
         if self.ambiguity.keeps_support or untouched.all():
             return untouched
-        sign = -1.0 if self.ambiguity.is_optimistic else 1.0
-        model = _core.Model(
-            mdp.indptr, mdp.indices, mdp.probabilities, sign * marked.astype(np.float64), mdp.state_ptr,
-            mdp.longest_row, True,
-        )  # fmt: skip
+        model = _core.Model(  # of an adverse nature: it makes the marked mass small
+            mdp.indptr, mdp.indices, mdp.probabilities, marked.astype(np.float64), mdp.state_ptr, mdp.longest_row, True
+        )
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
         outcome, memory = np.zeros(mdp.n_states + 1), np.full_like(self._memory, np.nan)
 
@@ -268,8 +281,7 @@ class RobustBellman:
 
         threads.run(task, self._pair_ranges, self._workers)
         self.rows += mdp.n_pairs
-        avoided: npt.NDArray[np.bool_] = (-lower if self.ambiguity.is_optimistic else upper) <= _NO_MASS
-        return avoided | untouched
+        return untouched | (upper <= _NO_MASS)
 
     def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
         """Nominal sweeps in place, forwards and backwards in turn."""
@@ -294,13 +306,16 @@ class RobustBellman:
         _checks.must(
             values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}"
         )
-        np.multiply(values, self.mdp.discount, out=self._outcome[:-1])
+        np.multiply(values, self.ambiguity.sign * self.mdp.discount, out=self._outcome[:-1])
+        if self.ambiguity.invents:
+            self._added = self.ambiguity.added_successors(self._outcome[:-1], self.mdp.longest_row)
+            self.model.add_successors(self._added)
 
-    def _respond(
-        self, pairs: IntArray | None, starts: IntArray, size: int, memory: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
+        """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
         count = len(starts) - 1
-        data, penalty, eta = np.empty(size), np.empty(count), np.empty(count)
+        starts = starts + len(self._added) * np.arange(count + 1)
+        data, penalty, eta = np.empty(starts[-1]), np.empty(count), np.empty(count)
 
         def task(lo: int, hi: int) -> None:
             self._kernel.respond(
@@ -309,7 +324,7 @@ class RobustBellman:
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
-        return data, penalty, eta
+        return _Answer(data, penalty, eta, starts)
 
     def _paper_eta(self, eta: FloatArray) -> FloatArray:
         """From the multiplier of outcomes discount * v to the paper's, unshifted; NaN at discount 0."""

@@ -102,8 +102,10 @@ class PinnedBellman(RobustBellman):
             v[:] = swept
 
     def _set_outcome(self, v: npt.ArrayLike) -> None:
-        super()._set_outcome(v)
-        self._outcome[self._places] = self.mdp.discount * self.values[self._places]
+        values = np.array(v, dtype=np.float64)
+        if values.shape == self.values.shape:  # otherwise the operator refuses it
+            values[self._places] = self.values[self._places]
+        super()._set_outcome(values)
 
     def __getstate__(self) -> dict[str, object]:
         own = {"pinned": self.pinned, "values": self.values, "forbidden": self.forbidden}

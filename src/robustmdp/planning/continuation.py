@@ -159,7 +159,8 @@ class Walk:
         if not self._prepare(reference, start):
             return None
         while self._few is not None:
-            stage, _, _ = follow(self._operator(self._few, ambiguity), start, self._tol)
+            known = ambiguity.restricted(self.mdp, self.mdp.transitions_of(np.flatnonzero(self._kept)))
+            stage, _, _ = follow(self._operator(self._few, known), start, self._tol)
             # T upper <= upper at every pair that was left out, so upper bounds the whole problem, too.
             missed = reference.reach(stage.upper) & ~self._kept
             if not missed.any() or stage.status.code == "interrupted":

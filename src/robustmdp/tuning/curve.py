@@ -188,7 +188,7 @@ def _family_of_function(function: Any, others: npt.ArrayLike | None, levels: npt
     _checks.must(not np.isnan(found).any(), "levels must be numbers: got nan")
     found = np.unique(found)
     # Solving is quickest from the least to the most robust level; a set need not know which way that is.
-    downwards = check_ambiguity(function(float(found[0]))).has_weight
+    downwards = not check_ambiguity(function(float(found[0]))).grows
     return _Family(lambda level: check_ambiguity(function(level)), found[::-1] if downwards else found, "level", {})
 
 

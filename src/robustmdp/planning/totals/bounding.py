@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp.ambiguity import Nominal
-from robustmdp.operators.bellman import Chain
+from robustmdp.models import MDP
+from robustmdp.operators.bellman import Chain, Response
 from robustmdp.operators.pinned import PinnedBellman, with_fixed_values
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.linear import ChainSolver, product
@@ -28,10 +29,10 @@ _COARSER = 8.0
 
 
 class Choices(NamedTuple):
-    """A policy, nature's rows, (nnz,), and the values, (S,), at which both were chosen."""
+    """A policy, nature's answer at every pair, and the values, (S,), at which both were chosen."""
 
     policy: PolicyRows
-    rows: FloatArray
+    answer: Response
     v: FloatArray
 
 
@@ -54,10 +55,7 @@ class Bounding:
     def __init__(self, problem: Problem, choices: Choices) -> None:
         self.problem, self.choices = problem, choices
         bellman = problem.bellman
-        rows = choices.rows
-        if not bellman.ambiguity.is_nominal:
-            rows = np.where(rows < _NO_MASS, 0.0, rows)
-        self.fixed = bellman.with_model(bellman.mdp.with_probabilities(rows), Nominal())
+        self.fixed = bellman.with_model(_model_of(bellman, choices.answer), Nominal())
         self.chain = self.fixed.chain(choices.policy, choices.v)
         self.idle = self._idle_in_chain() if problem.idle_is_zero else np.zeros(bellman.mdp.n_states, dtype=bool)
 
@@ -135,6 +133,15 @@ class Bounding:
             idle = _never_pays(bellman, usable)
         collapsed = groups if (groups.label >= 0).any() else None
         return Side(bellman, policy, is_upper, idle, collapsed)
+
+
+def _model_of(bellman: PinnedBellman, answer: Response) -> MDP:
+    """Nature's answer as a model whose rewards include what it pays."""
+    model = answer.model.with_discount(1.0)
+    if bellman.ambiguity.is_nominal:
+        return model
+    model = model.with_probabilities(np.where(model.probabilities < _NO_MASS, 0.0, model.probabilities))
+    return model.with_extra_rewards(answer.penalty) if answer.penalty.any() else model
 
 
 def _never_pays(bellman: PinnedBellman, usable: BoolArray) -> BoolArray:

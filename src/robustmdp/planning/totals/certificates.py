@@ -78,7 +78,10 @@ def _stays(problem: Problem, bound: FloatArray, *, rises: bool) -> BoolArray:
     after = padded[mdp.indices]
     marked = after > before if rises else after < before
     if problem.nature_helps == rises:
-        return ~np.logical_or.reduceat(marked, mdp.indptr[:-1])
+        found = np.logical_or.reduceat(marked, mdp.indptr[:-1])
+        if bellman.ambiguity.invents:  # any state may follow
+            found |= bound[mdp.states] < padded.max() if rises else bound[mdp.states] > padded.min()
+        return ~found
     return bellman.can_avoid(marked)
 
 

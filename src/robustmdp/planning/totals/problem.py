@@ -58,7 +58,7 @@ class Problem:
     @property
     def nature_helps(self) -> bool:
         """Whether nature is on the player's side."""
-        return bool(self.bellman.ambiguity.is_optimistic)
+        return self.bellman.ambiguity.sign < 0.0
 
     @property
     def usable(self) -> BoolArray:

@@ -1,0 +1,205 @@
+"""Balls around the model in a norm: L1, L2 and the largest change of a probability."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks, _core
+from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel
+from robustmdp.ambiguity.support import Supported
+
+
+class L1(Supported):
+    """inf over sum_j w_j |P_j - p_j| <= radius of E_P v; without weights the ball of total variation radius/2.
+
+    Parameters
+    ----------
+    radius : float or (S, A) array in [0, inf]
+    weights : (S,) positive numbers per successor, or (nnz,) in the model's order of transitions, optional
+        Moving mass away from a successor, or to it, costs its weight. Where episodes end, the end is successor S.
+    support : "model", "all" or a list of states
+        Where mass may move to. A state that is no successor of the model is reached with the mean reward of the pair.
+
+    >>> from robustmdp import worst_case
+    >>> worst_case(L1(0.5), [0.5, 0.5], [0.0, 2.0]).distribution
+    array([0.75, 0.25])
+    >>> worst_case(L1(0.5, weights=[1.0, 4.0]), [0.5, 0.5], [0.0, 2.0]).distribution  # 0.1 * (1 + 4) = 0.5
+    array([0.6, 0.4])
+    """
+
+    level_name = "radius"
+    weights: FloatArray | None
+
+    def __init__(self, radius: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, support: Any = "model") -> None:
+        super().__init__(radius, weights=_check_weights(weights), support=support)
+
+    @property
+    def radius(self) -> Level:
+        """The budget of each pair."""
+        return self.level
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.weights is None and not self.invents
+
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = _core.TotalVariation().constrained()
+        return kernel
+
+    def kernel_level(self, discount: float) -> Level:
+        del discount
+        return 0.5 * self.level if self._is_plain else self.level
+
+    def kernel_for(self, model: Any) -> RowKernel:
+        if self._is_plain:
+            return self.kernel
+        by_state, by_transition = self._weights_of(model)
+        kernel: RowKernel = _core.WeightedL1(by_transition, by_state)
+        return kernel
+
+    def _weights_of(self, model: Any) -> tuple[FloatArray, FloatArray]:
+        """By state and by transition."""
+        if self.weights is None:
+            return np.ones(model.n_states + 1), np.ones(len(model.indices))
+        if self._is_by_state(model):
+            return self.weights, self.weights[model.indices]
+        return np.empty(0), self.weights
+
+    def _is_by_state(self, model: Any) -> bool:
+        assert self.weights is not None
+        n, n_states, nnz = len(self.weights), model.n_states, len(model.indices)
+        if n == n_states + 1 or (n == n_states and not model.can_end):
+            return True
+        sizes = f"one weight per state ({n_states}{', and one for the end' if model.can_end else ''})"
+        _checks.must(
+            n == nnz and not self.invents,
+            f"weights must have {sizes}{'' if self.invents else f' or one per transition ({nnz})'}: got {n}",
+        )
+        return False
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        if self._is_plain:
+            return self.kernel, p > 0.0
+        weights = np.ones(len(p)) if self.weights is None else self.weights
+        _checks.must(
+            len(weights) == len(p), f"weights must have one entry per successor ({len(p)}): got {len(weights)}"
+        )
+        kept = self.kept(p)
+        return _core.WeightedL1(weights[kept], np.empty(0)), kept
+
+    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
+        """The lowest one; with weights those for which no other is both lower and cheaper."""
+        del longest_row
+        if not self.invents or self.weights is None:
+            return self.lowest_candidates(outcome, 1)
+        states = self.lowest_candidates(outcome, len(outcome))
+        states = states[np.lexsort((self.weights[states], outcome[states]))]
+        cheapest = np.minimum.accumulate(self.weights[states])
+        cheaper = np.append(True, cheapest[1:] < cheapest[:-1])
+        return np.asarray(states[cheaper], dtype=np.int32)
+
+    def restricted(self, model: Any, transitions: IntArray) -> L1:
+        if self.weights is None or self._is_by_state(model):
+            return self
+        return L1(self.level, weights=self.weights[transitions])
+
+    def _meaning(self, level: str) -> str:
+        weighted = "" if self.weights is None else "weighted "
+        return f"L1 ball: nature moves probabilities by {level} in all, {weighted}sum of |P - P0|"
+
+
+def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
+    if given is None:
+        return None
+    weights = np.array(given, dtype=np.float64)
+    _checks.must(weights.ndim == 1, f"weights must be 1-D: got shape {weights.shape}")
+    wrong = np.flatnonzero(~((weights > 0.0) & np.isfinite(weights)))
+    if len(wrong):
+        _checks.fail(f"weights must be positive and finite: got {weights[wrong[0]]:g} at weights[{wrong[0]}]")
+    weights.flags.writeable = False
+    return weights
+
+
+class LInf(Supported):
+    """inf over |P_j - p_j| <= radius for each j of E_P v: each probability is known to within the radius.
+
+    Parameters
+    ----------
+    radius : float or (S, A) array in [0, inf]
+    support : "model", "all" or a list of states
+        Where mass may move to, as for `L1`.
+
+    >>> from robustmdp import worst_case
+    >>> worst_case(LInf(0.25), [0.25, 0.25, 0.5], [0.0, 1.0, 2.0]).distribution
+    array([0.5 , 0.25, 0.25])
+    """
+
+    level_name = "radius"
+
+    def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
+        super().__init__(radius, support=support)
+
+    @property
+    def radius(self) -> Level:
+        """The largest change of a probability."""
+        return self.level
+
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = _core.LargestChange()
+        return kernel
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        return self.kernel, self.kept(p)
+
+    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
+        """A row of n successors gives up at most n radii: n of the lowest states take them, n may be its own."""
+        return self.lowest_candidates(outcome, 2 * longest_row + 1)
+
+    def _meaning(self, level: str) -> str:
+        return f"LInf ball: nature changes each probability by at most {level}"
+
+
+class L2(Supported):
+    """inf over ||P - p||_2 <= radius of E_P v.
+
+    Parameters
+    ----------
+    radius : float or (S, A) array in [0, inf]
+    support : "model", "all" or a list of states
+        Where mass may move to, as for `L1`; with "all" every row has as many entries as there are states.
+
+    >>> from robustmdp import worst_case
+    >>> worst_case(L2(0.5**0.5 / 2), [0.5, 0.5], [0.0, 2.0]).distribution.round(6)
+    array([0.75, 0.25])
+    """
+
+    level_name = "radius"
+
+    def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
+        super().__init__(radius, support=support)
+
+    @property
+    def radius(self) -> Level:
+        """The largest Euclidean distance from the model."""
+        return self.level
+
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = _core.Euclidean()
+        return kernel
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        return self.kernel, self.kept(p)
+
+    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
+        del longest_row
+        return self.candidates(len(outcome)).astype(np.int32)
+
+    def _meaning(self, level: str) -> str:
+        return f"L2 ball: nature stays within {level} in Euclidean distance"

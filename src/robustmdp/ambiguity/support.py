@@ -1,0 +1,86 @@
+"""Where nature may move mass to: the model's successors, some states, or all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity.base import FloatArray
+from robustmdp.ambiguity.levelled import Levelled
+
+Support = str | tuple[int, ...]
+
+
+def check_support(given: Any) -> Support:
+    """The words "model" and "all" as they are, states as a tuple."""
+    if isinstance(given, str):
+        if given not in ("model", "all"):
+            _checks.nearest("support", given, ("model", "all"))
+        return given
+    try:
+        states = np.asarray(given)
+    except ValueError:
+        states = np.empty(0)
+    is_list = states.ndim == 1 and states.size > 0 and states.dtype.kind in "iu" and bool((states >= 0).all())
+    _checks.must(is_list, f'support must be "model", "all" or a list of states: got {given!r}')
+    return tuple(sorted(set(states.tolist())))
+
+
+class Supported(Levelled):
+    """A set whose `support` says to which states mass may move."""
+
+    support: Support
+
+    def __init__(self, level: npt.ArrayLike, *, support: Any = "model", **settings: Any) -> None:
+        checked = check_support(support)
+        super().__init__(level, **settings, support=checked)
+
+    @property
+    def invents(self) -> bool:
+        return self.support != "model"
+
+    def candidates(self, n_states: int) -> npt.NDArray[np.int64]:
+        """The states that `support` names, rising."""
+        if isinstance(self.support, str):
+            return np.arange(n_states if self.invents else 0)
+        _checks.must(
+            self.support[-1] < n_states, f"support must hold states in 0..{n_states - 1}: got {self.support[-1]}"
+        )
+        return np.array(self.support)
+
+    def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
+        """The `count` candidates with the lowest outcomes; the first of those that are equal."""
+        states = self.candidates(len(outcome))
+        if count < len(states):
+            states = states[np.argsort(outcome[states], kind="stable")[:count]]
+        return states.astype(np.int32)
+
+    def kept(self, p: FloatArray) -> npt.NDArray[np.bool_]:
+        """The entries of one row that can have mass."""
+        kept = p > 0.0
+        kept[self.candidates(len(p))] = True
+        return kept
+
+    def _where(self) -> str:
+        if self.support == "model":
+            return ""
+        if self.support == "all":
+            return "; mass may move to any state, also where the model does not lead"
+        return f"; mass may also move to {len(self.support)} states that the model need not lead to"
+
+    @property
+    def label(self) -> str:
+        return super().label + ("" if self.support == "model" else ", new successors")
+
+    def __repr__(self) -> str:
+        text = super().__repr__()
+        return text.replace(", support='model'", "")
+
+    def __str__(self) -> str:
+        return f"{self._meaning(self._level_text())}{self._where()}"
+
+    def _meaning(self, level: str) -> str:
+        raise NotImplementedError
