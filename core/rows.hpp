@@ -122,7 +122,8 @@ inline double middle_rise(const Rows<double>& row, double low, double high) {
     return best > low ? best : least;  // rounding can put the mean below every outcome
 }
 
-// What a set may have: numbers for each transition, successors that it adds to a row, rows that are solved one by one.
+// What a set may have: numbers for each transition, successors that it adds to a row, no use for the model's
+// probabilities, rows that are solved one by one.
 template <class Set> constexpr int columns_of() {
     if constexpr (requires { Set::COLUMNS; }) return Set::COLUMNS;
     return 0;
@@ -132,6 +133,10 @@ template <class Set> constexpr bool adds_successors() {
     return false;
 }
 
+template <class Set> constexpr bool uses_model() {
+    if constexpr (requires { Set::USES_MODEL; }) return Set::USES_MODEL;
+    return true;
+}
 template <class Set> constexpr bool solves_alone() {
     if constexpr (requires { Set::ALONE; }) return Set::ALONE;
     return false;
@@ -142,12 +147,26 @@ template <class Set> inline int64_t length_with_added(const Model& model, int64_
     return length + (adds_successors<Set>() ? model.added_count : 0);
 }
 
+// Add `mass` to the minimisers of x, in proportion to p, or to the first one where none has any.
+template <class T> inline void give_to_minimisers(const Rows<T>& rows, T mass, double* out, int64_t stride) {
+    const T zero = broadcast<T>(0.0), known = lowest_mass(rows);
+    T left = select(known > zero, zero, mass);
+    for (int64_t j = 0; j < rows.length; ++j) {
+        const Mask<T> lowest = rows.outcome(j) == rows.lowest;
+        const T part = select(lowest & (known > zero), mass * rows.mass(j) / known, zero);
+        const T whole = select(lowest, left, zero);
+        left -= whole;
+        store(out + j * stride, load<T>(out + j * stride) + (part + whole));
+    }
+}
+
 constexpr int64_t LONG = 64;  // so long a row is loaded well as it is
+
+constexpr int64_t AHEAD = 256;  // transitions
 
 // Ask for what a loop over rows will read next: the hardware's own guesses fall behind where outcomes miss the cache.
 // Inline, because compilers drop calls of functions without an effect.
 [[gnu::always_inline]] inline void prefetch_rows(const Model& model, int64_t at) {
-    constexpr int64_t AHEAD = 256;  // transitions
     __builtin_prefetch(model.indices + at + AHEAD);
     __builtin_prefetch(model.probabilities + at + AHEAD, 0, 2);
 }
@@ -174,7 +193,8 @@ public:
     // Side by side: the rows of WIDTH pairs, after which the next ones may follow. `outcome` is discount * v with the
     // end's 0 last.
     template <class Set>
-    void fill([[maybe_unused]] const Set& set, const Model& model, const double* outcome, const int64_t* pairs, bool in_order) {
+    void fill([[maybe_unused]] const Set& set, const Model& model, const double* outcome, const int64_t* pairs,
+              bool in_order) {
         for (int l = 0; l < WIDTH; ++l) {
             start_[l] = model.indptr[pairs[l]];
             length_[l] = model.indptr[pairs[l] + 1] - start_[l];
@@ -186,7 +206,7 @@ public:
         }
         if (common < LONG)
             for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
-        turn_rows(model.probabilities, common, p_);
+        if constexpr (uses_model<Set>()) turn_rows(model.probabilities, common, p_);
         if (model.rewards_on_successors)
             gather<true>(model, outcome, common);
         else
@@ -239,6 +259,9 @@ private:
         rows_.column_size = size_;
         for (int k = 0; k < Set::COLUMNS; ++k) {
             double* to = x_ + (1 + k) * size_;
+            if (common < LONG)
+                for (int64_t j = 0; j < WIDTH * common; j += 8)
+                    __builtin_prefetch(set.column(k) + start_[0] + j + AHEAD, 0, 2);
             turn_rows(set.column(k), common, to);
             for (int l = 0; l < WIDTH; ++l)
                 for (int64_t j = common; j < longest; ++j)

@@ -32,18 +32,10 @@ struct Contamination {
     }
 
     // The share goes to the minimisers, in proportion to p, or to the first one where none has mass.
-    template <class T>
-    T respond(const Rows<T>& rows, T share, const Solved<T>&, double* out, int64_t stride) const {
-        const T zero = broadcast<T>(0.0), mass = lowest_mass(rows);
-        T left = select(mass > zero, zero, share);
-        for (int64_t j = 0; j < rows.length; ++j) {
-            const Mask<T> lowest = rows.rise(j) == zero;
-            const T spread = select(lowest & (mass > zero), share * rows.mass(j) / mass, zero);
-            const T whole = select(lowest, left, zero);
-            left -= whole;
-            store(out + j * stride, (1.0 - share) * rows.mass(j) + (spread + whole));
-        }
-        return zero;
+    template <class T> T respond(const Rows<T>& rows, T share, const Solved<T>&, double* out, int64_t stride) const {
+        for (int64_t j = 0; j < rows.length; ++j) store(out + j * stride, (1.0 - share) * rows.mass(j));
+        give_to_minimisers(rows, share, out, stride);
+        return broadcast<T>(0.0);
     }
 };
 

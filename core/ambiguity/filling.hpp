@@ -9,7 +9,7 @@
 
 namespace robustmdp {
 
-// What nature cannot move, what it may add, and how much it has in all.
+// What nature cannot move at a successor, and what it may add there.
 template <class T> struct Masses {
     T fixed, room;
 };
@@ -17,12 +17,13 @@ template <class T> struct Masses {
 // lower <= P <= upper, for each transition.
 struct IntervalMasses {
     static constexpr int COLUMNS = 2;
-    static constexpr bool ADDS = false, CONTAINS_MODEL = false;
+    static constexpr bool ADDS = false, CONTAINS_MODEL = false, USES_MODEL = false, MOVES = false;
     const double *lower = nullptr, *upper = nullptr;
 
     static Room room(double) { return Room::SOME; }
     const double* column(int k) const { return k == 0 ? lower : upper; }
     template <class T> static T total(T) { return broadcast<T>(1.0); }
+    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T) const {
         const T low = rows.column(0, j);
         return {low, rows.column(1, j) - low};
@@ -32,10 +33,11 @@ struct IntervalMasses {
 // |P - p| <= radius for each successor.
 struct LargestChangeMasses {
     static constexpr int COLUMNS = 0;
-    static constexpr bool ADDS = true, CONTAINS_MODEL = true;
+    static constexpr bool ADDS = true, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = false;
 
     static Room room(double level) { return level == 0.0 ? Room::NONE : Room::SOME; }
     template <class T> static T total(T) { return broadcast<T>(1.0); }
+    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T radius) const {
         const T zero = broadcast<T>(0.0), p = rows.mass(j);
         const T low = larger(p - radius, zero), high = smaller(p + radius, broadcast<T>(1.0));
@@ -47,10 +49,24 @@ struct LargestChangeMasses {
 // The lowest share of the outcomes: P <= p/share. Masses are measured in units of 1/share.
 struct TailMasses {
     static constexpr int COLUMNS = 0;
-    static constexpr bool ADDS = false, CONTAINS_MODEL = true;
+    static constexpr bool ADDS = false, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = false;
 
     static Room room(double share) { return share >= 1.0 ? Room::NONE : Room::SOME; }
     template <class T> static T total(T share) { return share; }
+    template <class T> static T unit(T share) { return share; }
+    template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T) const {
+        return {broadcast<T>(0.0), rows.mass(j)};
+    }
+};
+
+// sum |P - p| <= 2 moved: that much mass leaves the largest outcomes for the smallest, where d = 0.
+struct MovedMasses {
+    static constexpr int COLUMNS = 0;
+    static constexpr bool ADDS = true, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = true;
+
+    static Room room(double moved) { return moved == 0.0 ? Room::NONE : Room::SOME; }
+    template <class T> static T total(T moved) { return larger(1.0 - moved, broadcast<T>(0.0)); }
+    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T) const {
         return {broadcast<T>(0.0), rows.mass(j)};
     }
@@ -67,7 +83,7 @@ template <class M> struct Filling : M {
 
     // From the last place to its neighbours among the outcomes, one by one.
     template <class T> Solved<T> solve(const Rows<T>& rows, T level, const T* start, Accuracy, int limit) const {
-        T place = *start, tau = rows.mean_rise, value = broadcast<T>(0.0);
+        T place = *start, tau = 0.5 * rows.spread, value = broadcast<T>(0.0);
         for (int l = 0; l < lane_count<T>; ++l)
             if (const double j = lane(place, l); 0.0 <= j && j < static_cast<double>(rows.length))
                 set_lane(tau, l, rows.x[static_cast<int64_t>(j) * rows.stride + l] - lane(rows.lowest, l));
@@ -75,9 +91,9 @@ template <class M> struct Filling : M {
         for (int pass = 0; pass < limit && !all(done); ++pass) {
             const Look<T> at = look(rows, level, tau);
             value = select(done, value, at.value);
-            const Mask<T> too_low = at.upto < at.rest, too_high = at.below > at.rest;
-            done |= negate(too_low | too_high) | (too_low & (tau >= rows.spread)) |
-                    (too_high & (tau <= broadcast<T>(0.0)));
+            const Mask<T> too_low = at.upto<at.rest, too_high = at.below> at.rest;
+            done |=
+                negate(too_low | too_high) | (too_low & (tau >= rows.spread)) | (too_high & (tau <= broadcast<T>(0.0)));
             place = select(done, place, select(too_low, at.up_place, at.down_place));
             tau = select(done, tau, select(too_low, at.up, at.down));
         }
@@ -86,7 +102,7 @@ template <class M> struct Filling : M {
 
     // By bisection over the outcomes.
     Solved<double> solve_alone(const Rows<double>& row, double level, Accuracy) const {
-        double low = -INFINITE, high = INFINITE, tau = row.mean_rise, value = 0.0;
+        double low = -INFINITE, high = INFINITE, tau = 0.5 * row.spread, value = 0.0;
         for (int64_t pass = 0; pass < 2 * row.length + 2; ++pass) {
             const Look<double> at = look(row, level, tau);
             value = at.value;
@@ -109,28 +125,32 @@ template <class M> struct Filling : M {
 
     // The dual has the one-sided derivatives rest - upto and rest - below.
     template <class T> Bounds<T> bounds(const Rows<T>& rows, T level, const Solved<T>& solved, T terms) const {
-        const T zero = broadcast<T>(0.0), tau = solved.weight, total = M::total(level);
+        const T zero = broadcast<T>(0.0), tau = solved.weight, total = M::total(level), unit = M::unit(level);
         const Look<T> at = look(rows, level, tau);
-        const T rounding = 2.0 * terms * EPS, error = rounding * (total + at.upto);
+        const T rounding = 2.0 * terms * EPS, error = rounding * (unit + at.upto);
         const T slack = rounding * (2.0 * at.earned + 2.0 * (total + at.below) * tau);
         const T right = larger(at.rest - at.upto + error, zero) * larger(rows.spread - tau, zero);
         const T left = larger(at.below - at.rest + error, zero) * tau;
-        const T lower = (at.value - slack) / total, upper = (at.value + slack + larger(right, left)) / total;
+        const T lower = (at.value - slack) / unit, upper = (at.value + slack + larger(right, left)) / unit;
         if constexpr (M::CONTAINS_MODEL) return within_trivial_bounds(rows, terms, lower, upper);
         return {select(lower > zero, lower, zero), select(upper < rows.spread, upper, rows.spread)};
     }
 
     template <class T>
     T respond(const Rows<T>& rows, T level, const Solved<T>& solved, double* out, int64_t stride) const {
-        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), tau = solved.weight, total = M::total(level);
+        const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), tau = solved.weight, unit = M::unit(level);
         const Look<T> at = look(rows, level, tau);
         T share = select(at.upto > at.below, (at.rest - at.below) / (at.upto - at.below), zero);
         share = smaller(larger(share, zero), one);
+        [[maybe_unused]] T moved = zero;
         for (int64_t j = 0; j < rows.length; ++j) {
             const Masses<T> mass = M::at(rows, j, level);
             const T d = rows.rise(j), taken = select(d < tau, one, select(d == tau, share, zero));
-            store(out + j * stride, fused(taken, mass.room, mass.fixed) / total);
+            const T kept = fused(taken, mass.room, mass.fixed) / unit;
+            store(out + j * stride, kept);
+            moved += rows.mass(j) - kept;
         }
+        if constexpr (M::MOVES) give_to_minimisers(rows, moved, out, stride);
         return zero;
     }
 
@@ -145,7 +165,7 @@ private:
     };
 
     template <class T> static Solved<T> found(T level, T value, T tau, T place, Mask<T> done) {
-        return {larger(value, broadcast<T>(0.0)) / M::total(level), -tau, tau, place, done, Room::SOME};
+        return {larger(value, broadcast<T>(0.0)) / M::unit(level), -tau, tau, place, done, Room::SOME};
     }
 
     template <class T> Look<T> look(const Rows<T>& rows, T level, T tau) const {
@@ -156,7 +176,7 @@ private:
             rows.ahead.prefetch(j);
             const Masses<T> mass = M::at(rows, j, level);
             const T d = rows.rise(j), place = broadcast<T>(static_cast<double>(j));
-            const Mask<T> under = d < tau, over = d > tau;
+            const Mask<T> under = d<tau, over = d> tau;
             at.below += select(under, mass.room, zero);
             at.upto += select(over, zero, mass.room);
             const Mask<T> nearest_up = over & (d < at.up), nearest_down = under & (d > at.down);
@@ -179,5 +199,6 @@ private:
 using Interval = Filling<IntervalMasses>;
 using LargestChange = Filling<LargestChangeMasses>;
 using Tail = Filling<TailMasses>;
+using Moved = Filling<MovedMasses>;
 
 }  // namespace robustmdp

@@ -103,7 +103,8 @@ private:
 
     static Meeting meet(const Tangent& left, const Tangent& right) {
         if (!(left.slope > right.slope)) return {left.lam, larger(left.value, right.value)};
-        const double step = (right.value - left.value + right.slope * (left.lam - right.lam)) / (left.slope - right.slope);
+        const double step =
+            (right.value - left.value + right.slope * (left.lam - right.lam)) / (left.slope - right.slope);
         return {left.lam + step, left.value + left.slope * step};
     }
 

@@ -41,6 +41,7 @@ void bind_mass_sets(nb::module_& m) {
     bind_set<WeightedL1Arrays>(m, "WeightedL1").def(nb::init<Numbers, Numbers>());
     bind_set<LargestChange>(m, "LargestChange").def(nb::init<>());
     bind_set<Euclidean>(m, "Euclidean").def(nb::init<>());
+    bind_set<Moved>(m, "Moved").def(nb::init<>());
     bind_set<Tail>(m, "Tail").def(nb::init<>());
     bind_set<Contamination>(m, "Contamination").def(nb::init<>());
 }

@@ -42,21 +42,18 @@ class L1(Supported):
         """The budget of each pair."""
         return self.level
 
-    @property
-    def _is_plain(self) -> bool:
-        return self.weights is None and not self.invents
-
     @cached_property
     def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.TotalVariation().constrained()
+        kernel: RowKernel = _core.Moved()
         return kernel
 
     def kernel_level(self, discount: float) -> Level:
+        """Without weights the mass that is moved: it is counted where it leaves and where it arrives."""
         del discount
-        return 0.5 * self.level if self._is_plain else self.level
+        return 0.5 * self.level if self.weights is None else self.level
 
     def kernel_for(self, model: Any) -> RowKernel:
-        if self._is_plain:
+        if self.weights is None:
             return self.kernel
         by_state, by_transition = self._weights_of(model)
         kernel: RowKernel = _core.WeightedL1(by_transition, by_state)
@@ -64,8 +61,7 @@ class L1(Supported):
 
     def _weights_of(self, model: Any) -> tuple[FloatArray, FloatArray]:
         """By state and by transition."""
-        if self.weights is None:
-            return np.ones(model.n_states + 1), np.ones(len(model.indices))
+        assert self.weights is not None
         if self._is_by_state(model):
             return self.weights, self.weights[model.indices]
         return np.empty(0), self.weights
@@ -83,13 +79,12 @@ class L1(Supported):
         return False
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        if self._is_plain:
-            return self.kernel, p > 0.0
-        weights = np.ones(len(p)) if self.weights is None else self.weights
+        kept, weights = self.kept(p), self.weights
+        if weights is None:
+            return self.kernel, kept
         _checks.must(
             len(weights) == len(p), f"weights must have one entry per successor ({len(p)}): got {len(weights)}"
         )
-        kept = self.kept(p)
         return _core.WeightedL1(weights[kept], np.empty(0)), kept
 
     def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
