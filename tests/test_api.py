@@ -49,6 +49,7 @@ PUBLIC = [
     "Status",
     "StressTable",
     "Suggestion",
+    "TotalReward",
     "TotalVariation",
     "Trajectory",
     "ValueIteration",

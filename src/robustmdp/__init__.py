@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import FiniteHorizon as FiniteHorizon
     from robustmdp.planning import PolicyIteration as PolicyIteration
+    from robustmdp.planning import TotalReward as TotalReward
     from robustmdp.planning import ValueIteration as ValueIteration
     from robustmdp.planning import evaluate as evaluate
     from robustmdp.planning import solve as solve
@@ -129,7 +130,7 @@ _ROOMS = {
     ),
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
-    "planning": ("DualAscent", "FiniteHorizon", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
+    "planning": ("DualAscent", "FiniteHorizon", "PolicyIteration", "TotalReward", "ValueIteration", "evaluate", "solve"),
     "result": ("Solution", "Status"),
     "tuning": (
         "StressTable",

@@ -28,6 +28,10 @@ class PolicyRows(NamedTuple):
         table[mdp.states[self.pairs], mdp.actions[self.pairs]] = self.weights
         return np.asarray(table.argmax(axis=1), dtype=np.int64)
 
+    def on(self, mdp: MDP) -> PolicyRows:
+        """The same policy on a model with the same pairs and other successors."""
+        return rows_of_pairs(mdp, self.pairs)._replace(weights=self.weights, state_ptr=self.state_ptr)
+
 
 def policy_rows(mdp: MDP, policy: npt.ArrayLike) -> PolicyRows:
     """From (S,) actions or (S, A) probabilities, checked against the actions that are available."""

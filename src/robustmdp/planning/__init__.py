@@ -1,6 +1,7 @@
 """Known world: a loop until something."""
 
 from robustmdp.planning.criteria import FiniteHorizon as FiniteHorizon
+from robustmdp.planning.criteria import TotalReward as TotalReward
 from robustmdp.planning.dual_ascent import DualAscent as DualAscent
 from robustmdp.planning.policy_iteration import PolicyIteration as PolicyIteration
 from robustmdp.planning.solving import evaluate as evaluate

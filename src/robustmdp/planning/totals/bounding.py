@@ -56,7 +56,7 @@ class Bounding:
         self.problem, self.choices = problem, choices
         bellman = problem.bellman
         self.fixed = bellman.with_model(_model_of(bellman, choices.answer), Nominal())
-        self.chain = self.fixed.chain(choices.policy, choices.v)
+        self.chain = self.fixed.chain(choices.policy.on(self.fixed.mdp), choices.v)
         self.idle = self._idle_in_chain() if problem.idle_is_zero else np.zeros(bellman.mdp.n_states, dtype=bool)
 
     def _idle_in_chain(self) -> BoolArray:
@@ -121,6 +121,7 @@ class Bounding:
         return self._side(bellman, problem.policy, problem.upper_rule, is_upper=True)
 
     def _side(self, bellman: PinnedBellman, policy: PolicyRows | None, rule: Rule, *, is_upper: bool) -> Side:
+        policy = None if policy is None else policy.on(bellman.mdp)
         if rule is Rule.PROGRESS:
             return Side(bellman, policy, is_upper, self.idle)
         usable = self.problem.usable
