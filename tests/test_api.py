@@ -66,6 +66,7 @@ PUBLIC = [
     "matching_weight",
     "problems",
     "radius_from_counts",
+    "reach",
     "read",
     "read_log",
     "read_outcomes",

@@ -109,7 +109,8 @@ class Search:
                 break
         assert progress is not None
         policy = self.problem.policy or progress.policy or self.policy
-        self.last = Bounding(self.problem, Choices(policy, bellman.worst_case(progress.v), progress.swept.copy()))
+        answer = bellman.worst_case(progress.v, onto=self.problem.bellman.mdp)
+        self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
         self.problem.bellman.rows += bellman.rows
         self.v, self.policy = self.last.choices.v, policy
         return stopped
