@@ -158,9 +158,9 @@ class _Question:
     def _until_goal(self, bellman: PinnedBellman, helps: bool) -> Problem:
         """Who makes the sum small must reach the goal: his bound is proved by progress, the other by collapse."""
         low, high = bellman.mdp.reward_range
-        states = self.mdp.n_states
-        floor = np.full(states, 0.0 if low >= 0.0 else -np.inf)
-        ceiling = np.full(states, 0.0 if high <= 0.0 else np.inf)
+        # Whoever does not reach the goal has an infinite sum, so its sign bounds it on one side only.
+        floor = np.full(self.mdp.n_states, 0.0 if low >= 0.0 and self.sign > 0 else -np.inf)
+        ceiling = np.full(self.mdp.n_states, 0.0 if high <= 0.0 and self.sign < 0 else np.inf)
         lower, upper = Rule.PROGRESS, Rule.COLLAPSE
         if self.sign > 0:
             lower, upper = (Rule.PROGRESS, Rule.PROGRESS) if helps else (Rule.COLLAPSE, Rule.PROGRESS)
