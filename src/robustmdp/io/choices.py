@@ -1,26 +1,35 @@
-"""What PRISM and Storm have in common: choices instead of actions, labels on them, and numbers as text."""
+"""What PRISM and Storm have in common: choices instead of actions, labels, and numbers or intervals as text."""
 
 from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.io.delimited import NUMBER, WHOLE, is_number
+from robustmdp.io.labelling import END, INIT
 from robustmdp.io.words import shown
+from robustmdp.models import MDP
 from robustmdp.models.assembly import LARGEST
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
-_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
+_MOST_DIGITS, _FEW_DIGITS = 18, 10
+BATCH = 1 << 14  # lines that are parsed at once
+_BOUNDS = re.compile(r"\[([^,\[\]]*),([^,\[\]]*)\]")
 _MOST_ENTRIES = 64  # of a table over states and labels, for each choice that there is
+
+
+class IntervalsError(ValueError):
+    """A file holds intervals where numbers were asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +53,70 @@ class Lines:
 
     def number(self, what: str, text: str, line: int) -> float:
         """A decimal number or a fraction."""
+        if is_number(text):
+            return float(text)
         fraction = _FRACTION.fullmatch(text)
-        if fraction is not None and len(text) < 1000 and int(fraction[2]) > 0:
-            try:
-                return int(fraction[1]) / int(fraction[2])
-            except OverflowError:
-                return math.inf
-        if not is_number(text):
+        if fraction is None or len(text) >= 1000 or int(fraction[2]) == 0:
             _checks.fail(f"{what} must be {NUMBER}: got {shown(text)} at {self.place(line)}")
-        return float(text)
+        try:
+            return int(fraction[1]) / int(fraction[2])
+        except OverflowError:
+            return math.inf
+
+    def bounds(self, what: str, text: str, line: int) -> tuple[float, float]:
+        """Those of `[0.1, 0.3]`; a number is both."""
+        if not text.startswith("["):
+            number = self.number(what, text, line)
+            return number, number
+        found = _BOUNDS.fullmatch(text)
+        if found is None:
+            _checks.fail(f"an interval must be written as [0.1, 0.3]: got {shown(text)} at {self.place(line)}")
+        lower, upper = (self.number(f"a bound of the {what}", bound.strip(), line) for bound in found.groups())
+        return lower, upper
+
+    def all_bounds(self, what: str, texts: Sequence[str], lines: Sequence[int]) -> tuple[array[float], array[float]]:
+        """The same for many, quickly where they are all alike."""
+        found = _parse_bounds(texts)
+        if found is None:
+            both = [self.bounds(what, text, line) for text, line in zip(texts, lines, strict=True)]
+            found = array("d", [lower for lower, _ in both]), array("d", [upper for _, upper in both])
+        return found
+
+    def refuse_interval(self, line: int) -> NoReturn:
+        """Name the function that takes them."""
+        raise IntervalsError(
+            f"{self.name} must hold numbers: it has intervals, as at {self.place(line)}; use rm.read_interval"
+        )
 
     def index(self, what: str, text: str, line: int) -> int:
         """A whole number in 0..LARGEST."""
-        if _DIGITS.fullmatch(text) is None or int(text) > LARGEST:
+        is_whole = text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS
+        if not is_whole or int(text) > LARGEST:
             _checks.fail(f"{what} must be {WHOLE} in 0..{LARGEST}: got {shown(text)} at {self.place(line)}")
         return int(text)
+
+    def all_indices(self, what: str, texts: Sequence[str], lines: Sequence[int]) -> array[int]:
+        """The same for many, quickly where they are short."""
+        joined = "".join(texts)
+        if joined.isdigit() and joined.isascii() and all(texts) and max(map(len, texts)) < _FEW_DIGITS:
+            return array("q", map(int, texts))
+        return array("q", [self.index(what, text, line) for text, line in zip(texts, lines, strict=True)])
+
+
+def _parse_bounds(texts: Sequence[str]) -> tuple[array[float], array[float]] | None:
+    """Those of plain numbers or of intervals of plain numbers; None where anything else is among them."""
+    joined = "".join(texts)
+    if "_" in joined or not joined.isascii():  # Python takes 1_000 and the digits of other scripts
+        return None
+    try:
+        if "[" not in joined:
+            numbers = array("d", map(float, texts))
+            return numbers, numbers
+        pairs = [text[1:-1].split(",") for text in texts if text.startswith("[") and text.endswith("]")]
+        lower, upper = zip(*pairs, strict=True)
+        return (array("d", map(float, lower)), array("d", map(float, upper))) if len(pairs) == len(texts) else None
+    except ValueError:
+        return None
 
 
 class Labelled(NamedTuple):
@@ -104,3 +162,29 @@ def count(*columns: npt.NDArray[np.int64]) -> int:
 def written_labels(names: Sequence[str] | None) -> Sequence[str] | None:
     """The names of actions, if other programs could read them all."""
     return names if names is not None and all(IDENTIFIER.fullmatch(name) for name in names) else None
+
+
+def written_state_labels(mdp: MDP, ends: int = 0) -> dict[str, npt.NDArray[np.int64]]:
+    """The states of each label that other programs can read and some state has; the ends have a label, too."""
+    labels = {
+        name: np.flatnonzero(mask)
+        for name, mask in mdp.labels.items()
+        if name != INIT and IDENTIFIER.fullmatch(name) and mask.any()
+    }
+    if ends and END not in mdp.labels:
+        labels[END] = np.arange(mdp.n_states, mdp.n_states + ends)
+    return labels
+
+
+def written_initial_states(mdp: MDP) -> npt.NDArray[np.int64]:
+    """Those of positive probability; state 0 where the model has none, since PRISM and Storm must have one."""
+    return np.zeros(1, np.int64) if mdp.initial is None else np.flatnonzero(mdp.initial)
+
+
+def labels_by_state(mdp: MDP, ends: int) -> dict[int, list[str]]:
+    """The labels of each state that has some, `init` first."""
+    found: dict[int, list[str]] = {}
+    for name, states in {INIT: written_initial_states(mdp), **written_state_labels(mdp, ends)}.items():
+        for state in states.tolist():
+            found.setdefault(state, []).append(name)
+    return found

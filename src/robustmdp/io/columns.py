@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.io.delimited import NUMBER, WHOLE
+from robustmdp.io.labelling import NO_LABELLING, Labelling
 from robustmdp.io.words import shown
 from robustmdp.models.assembly import Block, Origin
 
@@ -42,19 +43,28 @@ class Source(Named, Protocol):
     def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
         """Of states and actions, where it has some."""
 
+    @property
+    def labelling(self) -> Labelling:
+        """Labels of states and initial states, where it has some."""
+
     def blocks(self) -> Iterator[Block]:
         """All transitions."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Transitions in memory, with the number of the row or line of each in what they were read from."""
+    """Transitions in memory, with the number of the row or line of each in what they were read from.
+
+    Where these have intervals, `columns.probability` holds the lower bounds and `upper` the upper ones.
+    """
 
     origin: Named
     columns: Block
     rows: npt.NDArray[np.int64]
     n_states: int | None = None
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
+    labelling: Labelling = NO_LABELLING
+    upper: npt.NDArray[np.float64] | None = None
 
     @property
     def name(self) -> str:
@@ -76,7 +86,8 @@ class Columns:
     def take(self, which: npt.NDArray[Any]) -> Columns:
         """Some transitions, by their numbers or a mask."""
         parts: Any = (column[which] if len(column) else column for column in self.columns)
-        return replace(self, columns=Block(*parts), rows=self.rows[which])
+        upper = None if self.upper is None else self.upper[which]
+        return replace(self, columns=Block(*parts), rows=self.rows[which], upper=upper)
 
     def of_size(self, n_states: int) -> Columns:
         """One outcome of several: with the states of all of them."""
@@ -88,7 +99,7 @@ def in_memory(source: Source) -> Columns:
     if isinstance(source, Columns):
         return source
     columns = Block(*map(np.concatenate, zip(*source.blocks(), strict=True)))
-    return Columns(source, columns, np.arange(len(columns.state)), source.n_states, source.names)
+    return Columns(source, columns, np.arange(len(columns.state)), source.n_states, source.names, source.labelling)
 
 
 def in_order(source: Source) -> Columns:

@@ -12,6 +12,7 @@ from robustmdp import _checks
 from robustmdp.io.columns import to_block
 from robustmdp.io.delimited import NUMBER, WHOLE, CsvFile
 from robustmdp.io.explicit import Explicit
+from robustmdp.io.labelling import NO_LABELLING
 from robustmdp.io.words import listed
 from robustmdp.models.assembly import Block
 
@@ -34,6 +35,7 @@ class CsvTable:
     columns: dict[str, str]
     n_states = None
     names = (None, None)
+    labelling = NO_LABELLING
 
     @staticmethod
     def open(path: Path) -> CsvTable:

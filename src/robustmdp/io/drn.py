@@ -1,7 +1,9 @@
-"""Storm's DRN files for MDPs: states, their choices and their successors as indented lines; the first reward model."""
+"""Storm's DRN files for MDPs: states, their choices and their successors as indented lines, with numbers or intervals."""
 
 from __future__ import annotations
 
+import math
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,31 +11,36 @@ from pathlib import Path
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.io.choices import Lines, by_label, written_labels
+from robustmdp.io.choices import BATCH, Lines, by_label, labels_by_state, written_labels
 from robustmdp.io.columns import NONE, Columns
 from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
+from robustmdp.io.labelling import to_labelling
 from robustmdp.io.words import shown
 from robustmdp.models.assembly import Block
 
 _UNLABELLED = "__NOLABEL__"
 _SECTIONS = ("@parameters", "@placeholders", "@reward_models", "@nr_states", "@nr_choices", "@model")
-_EXACT_TYPES = ("double", "rational")
+_NUMBERS = ("double", "rational")
+_INTERVALS = ("double-interval", "rational-interval", "interval")
+# Rewards in brackets, which may hold intervals; a label in quotation marks; a label.
+_STATE_WORDS = re.compile(r'(\[(?:[^\[\]]+|\[[^\]]*\])*\]?)|"([^"]+)"|([^\s"]+)')
+_REWARDS = re.compile(r"\[[^\]]*\]|[^,\[\]]+")
 
 
-def read_drn(path: Path, *, numbered: bool) -> Columns:
-    """The transitions; actions are the numbers of the choices if `numbered`, by their labels otherwise."""
-    body = _Body(Lines(path))
+def read_drn(path: Path, *, numbered: bool, intervals: bool = False, reward: str | None = None) -> Columns:
+    """The transitions; actions are the numbers of the choices if `numbered`, by their labels otherwise.
+
+    `reward` names a reward model, instead of the first.
+    """
+    body = _Body(Lines(path), intervals, reward)
     with open_text(path) as text:
         lines = ((number, line.strip()) for number, line in enumerate(text, 1))
         filled = ((number, line) for number, line in lines if not line.startswith("//"))
         counts = _header(body, filled)
         body.read(filled)
     body.check(counts)
-    state, choice, following, line = (np.array(column, np.int64) for column in body.indices)
-    labelled = by_label(state, choice, [""] if numbered else body.labels)
-    columns = Block(state, labelled.action, following, np.array(body.probability), np.array(body.reward), NONE)
-    return Columns(body.file, columns, line, counts["@nr_states"], (None, labelled.names))
+    return body.columns(counts["@nr_states"], numbered=numbered)
 
 
 def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
@@ -44,24 +51,29 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
         if not section and line and not line.startswith("@type:"):
             _checks.fail(f"{file.name} must start with @type: MDP: got {shown(line)} at {file.place(number)}")
         if line.startswith("@"):
-            section = _section(file, line, number)
+            section = _section(body, line, number)
             if section == "@model":
                 told = "@nr_states" in counts
                 _checks.must(told, f"{file.name} must tell the number of states: it has no @nr_states")
+                body.choose_reward()
                 return counts
         elif section == "@parameters" and line:
             _checks.fail(f"{file.name} must have no parameters: got {shown(line)} at {file.place(number)}")
         elif section == "@placeholders" and line:
             name, _, value = line.partition(" : ")
-            body.placeholders[name] = file.number(f"placeholder {shown(name)}", value.strip(), number)
+            _checks.must(name.startswith("$"), f"a placeholder must be named as in $0: got {shown(name)}")
+            body.placeholders[name] = body.bounds(f"placeholder {shown(name)}", value.strip(), number)
+        elif section == "@reward_models":
+            body.reward_models += line.split()
         elif section in ("@nr_states", "@nr_choices") and section not in counts and line:
             counts[section] = file.index(section, line, number)
-        elif line and section != "@reward_models":
+        elif line:
             _checks.fail(f"a line @model must come first: got {shown(line)} at {file.place(number)}")
     _checks.fail(f"{file.name} must have a line @model: it ended before")
 
 
-def _section(file: Lines, line: str, number: int) -> str:
+def _section(body: _Body, line: str, number: int) -> str:
+    file = body.file
     name, _, word = line.partition(":")
     word = word.strip()
     if name == "@type":
@@ -69,9 +81,10 @@ def _section(file: Lines, line: str, number: int) -> str:
             word.upper() == "MDP", f"{file.name} must hold an MDP: it says {shown(word)} at {file.place(number)}"
         )
     elif name == "@value_type":
-        _checks.must(
-            word in _EXACT_TYPES, f"{file.name} must hold numbers: its values are {shown(word)} at {file.place(number)}"
-        )
+        if word.lower() in _INTERVALS and not body.intervals:
+            file.refuse_interval(number)
+        known = word.lower() in (_NUMBERS + _INTERVALS)
+        _checks.must(known, f"{file.name} must hold numbers: its values are {shown(word)} at {file.place(number)}")
     elif line not in _SECTIONS:
         _checks.fail(f"{shown(line)} must be a section of a DRN file, such as @model: got it at {file.place(number)}")
     return name
@@ -80,16 +93,19 @@ def _section(file: Lines, line: str, number: int) -> str:
 class _Body:
     """What has been read of the states so far."""
 
-    def __init__(self, file: Lines) -> None:
-        self.file = file
-        self.placeholders: dict[str, float] = {}
-        self.indices = tuple(array("q") for _ in range(4))  # state, choice, successor, line
-        self.probability, self.reward = array("d"), array("d")
-        self.labels: list[str] = []
+    def __init__(self, file: Lines, intervals: bool, reward_model: str | None) -> None:
+        self.file, self.intervals, self.reward_model = file, intervals, reward_model
+        self.reward_models: list[str] = []
+        self.reward_position = 0
+        self.placeholders: dict[str, tuple[float, float]] = {}
+        self.known_rewards: dict[str, float] = {}  # by their text
+        self.pending: list[tuple[str, str, int]] = []  # transitions that are not parsed yet, with their lines
+        self.states, self.choices, self.starts = array("q"), array("q"), array("q")  # one entry for each choice
+        self.rewards, self.labels = array("d"), list[str]()
+        self.successors, self.lines, self.lower, self.upper = array("q"), array("q"), array("d"), array("d")
+        self.labels_of_states: dict[str, array[int]] = {}
         self.state = self.choice = -1
-        self.n_choices = 0
-        self.label = ""
-        self.state_reward = self.choice_reward = 0.0
+        self.state_reward = 0.0
 
     def read(self, lines: Iterator[tuple[int, str]]) -> None:
         """Line by line."""
@@ -102,16 +118,25 @@ class _Body:
                 self._add(line, number)
             elif line:
                 _checks.fail(f"a state and an action must come first: got {shown(line)} at {self.file.place(number)}")
+        self._parse_pending()
+
+    def choose_reward(self) -> None:
+        """Find the reward model that was asked for; the first counts otherwise."""
+        if self.reward_model is None:
+            return
+        if self.reward_model not in self.reward_models:
+            _checks.nearest("reward", self.reward_model, self.reward_models)
+        self.reward_position = self.reward_models.index(self.reward_model)
 
     def check(self, counts: dict[str, int]) -> None:
         """Against what the head tells."""
-        found = {"@nr_states": self.state + 1, "@nr_choices": self.n_choices}
+        found = {"@nr_states": self.state + 1, "@nr_choices": len(self.choices)}
         for name, told in counts.items():
             what = f"{told} {'states' if name == '@nr_states' else 'choices'}"
             _checks.must(
                 told == found[name], f"{self.file.name} must hold the {what} that it tells of: it has {found[name]}"
             )
-        _checks.must(len(self.labels) > 0, f"{self.file.name} must hold at least one transition: got none")
+        _checks.must(len(self.lines) > 0, f"{self.file.name} must hold at least one transition: got none")
 
     def _start_state(self, line: str, number: int) -> None:
         words = line.split(maxsplit=2)
@@ -119,56 +144,115 @@ class _Body:
         if state != self.state + 1:
             _checks.fail(f"state {self.state + 1} must come next: got {state} at {self.file.place(number)}")
         self.state, self.choice = state, -1
-        self.state_reward = self._first_reward(words[2] if len(words) > 2 else "", number)
+        self.state_reward = 0.0
+        if len(words) > 2:
+            self._describe_state(words[2], number)
+
+    def _describe_state(self, rest: str, number: int) -> None:
+        """Rewards and labels, in any order."""
+        for found in _STATE_WORDS.finditer(rest):
+            rewards, quoted, word = found.groups()
+            if rewards:
+                self.state_reward = self._reward(rewards, number)
+            else:
+                self.labels_of_states.setdefault(quoted or word, array("q")).append(self.state)
 
     def _start_choice(self, line: str, number: int) -> None:
         words = line.split(maxsplit=2)
         self.choice += 1
-        self.n_choices += 1
-        plain = len(words) < 2 or words[1] in (_UNLABELLED, str(self.choice))
-        self.label = "" if plain else words[1]
-        self.choice_reward = self._first_reward(words[2] if len(words) > 2 else "", number)
+        is_plain = len(words) < 2 or words[1] in (_UNLABELLED, str(self.choice))
+        reward = self._reward(words[2], number) if len(words) > 2 and words[2].startswith("[") else 0.0
+        self.states.append(self.state)
+        self.choices.append(self.choice)
+        self.starts.append(len(self.lines) + len(self.pending))
+        self.labels.append("" if is_plain else words[1])
+        # A zero that nothing is added to keeps its sign.
+        self.rewards.append(reward + self.state_reward if self.state_reward else reward)
 
-    def _first_reward(self, rest: str, number: int) -> float:
-        """Of [1, 2, 3]; 0 without brackets."""
-        if not rest.startswith("["):
-            return 0.0
-        inside, bracket, _ = rest[1:].partition("]")
-        _checks.must(bracket == "]", f"rewards must stand in brackets: got {shown(rest)} at {self.file.place(number)}")
-        first = inside.partition(",")[0].strip()
-        return self._number("reward", first, number) if first else 0.0
+    def _reward(self, text: str, number: int) -> float:
+        """Of [1, 2, 3] that of the reward model; an interval of a reward must be a point."""
+        if text in self.known_rewards:
+            return self.known_rewards[text]
+        end, is_closed = text.rfind("]"), text.count("[") == text.count("]")
+        _checks.must(is_closed, f"rewards must stand in brackets: got {shown(text)} at {self.file.place(number)}")
+        inside = text[1:end]
+        rewards = _REWARDS.findall(inside) if "[" in inside else inside.split(",")
+        chosen = rewards[self.reward_position].strip() if self.reward_position < len(rewards) else ""
+        lower, upper = self.bounds("reward", chosen or "0", number)
+        if not (lower == upper or math.isnan(lower)):  # NaN is refused with all other rewards
+            _checks.fail(f"a reward must be a number: got the interval {shown(chosen)} at {self.file.place(number)}")
+        if len(self.known_rewards) < BATCH:
+            self.known_rewards[text] = lower
+        return lower
 
     def _add(self, line: str, number: int) -> None:
         successor, colon, value = line.partition(":")
         if colon != ":":
             _checks.fail(f"a transition must be written as 1 : 0.5: got {shown(line)} at {self.file.place(number)}")
-        index = self.file.index("next state", successor.strip(), number)
-        for column, entry in zip(self.indices, (self.state, self.choice, index, number), strict=True):
-            column.append(entry)
-        self.probability.append(self._number("probability", value.strip(), number))
-        # A zero that nothing is added to keeps its sign.
-        self.reward.append(self.choice_reward + self.state_reward if self.state_reward else self.choice_reward)
-        self.labels.append(self.label)
+        self.pending.append((successor.strip(), value.strip(), number))
+        if len(self.pending) == BATCH:
+            self._parse_pending()
 
-    def _number(self, what: str, text: str, line: int) -> float:
-        if text.startswith("$") and text in self.placeholders:
+    def _parse_pending(self) -> None:
+        if not self.pending:
+            return
+        successors, values, lines = zip(*self.pending, strict=True)
+        self.pending.clear()
+        is_plain = not any(value.startswith("$" if self.intervals else ("$", "[")) for value in values)
+        if is_plain:
+            lower, upper = self.file.all_bounds("probability", values, lines)
+        else:
+            both = [self.bounds("probability", value, line) for value, line in zip(values, lines, strict=True)]
+            lower, upper = (array("d", bounds) for bounds in zip(*both, strict=True))
+        self.successors += self.file.all_indices("next state", successors, lines)
+        self.lower += lower
+        self.upper += upper
+        self.lines += array("q", lines)
+
+    def bounds(self, what: str, text: str, line: int) -> tuple[float, float]:
+        """The lower and the upper one; both are the same for a number."""
+        if text in self.placeholders:
             return self.placeholders[text]
-        return self.file.number(what, text, line)
+        if text.startswith("[") and not self.intervals:
+            self.file.refuse_interval(line)
+        return self.file.bounds(what, text, line)
+
+    def columns(self, n_states: int, *, numbered: bool) -> Columns:
+        """All that was read; choices without transitions are none."""
+        sizes = np.diff(np.append(np.array(self.starts), len(self.lines)))
+        used = sizes > 0
+        state, choice = np.array(self.states)[used], np.array(self.choices)[used]
+        labels = [label for label, size in zip(self.labels, sizes.tolist(), strict=True) if size]
+        labelled = by_label(state, choice, [""] if numbered else labels)
+        per_choice = (state, labelled.action, np.array(self.rewards)[used])
+        states, actions, rewards = (np.repeat(column, sizes[used]) for column in per_choice)
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        return Columns(
+            self.file,
+            Block(states, actions, np.array(self.successors), lower, rewards, NONE),
+            np.array(self.lines),
+            n_states,
+            (None, labelled.names),
+            to_labelling(self.labels_of_states),
+            upper=upper if self.intervals else None,
+        )
 
 
 def write_drn(model: Explicit, path: Path) -> None:
     """With the rewards of choices; numbers as Python prints them, which gives every bit back."""
-    labels = written_labels(model.mdp.action_names)
+    labels, marks = written_labels(model.mdp.action_names), labels_by_state(model.mdp, model.ends)
+    kind = "@value_type: double-interval\n" if model.bounds else ""
     with path.open("w", encoding="utf-8") as file:
-        file.write("// Exported by robustmdp\n@type: MDP\n@parameters\n\n@reward_models\nreward\n")
+        file.write(f"// Exported by robustmdp\n@type: MDP\n{kind}@parameters\n\n@reward_models\nreward\n")
         file.write(f"@nr_states\n{model.n_states}\n@nr_choices\n{model.n_choices}\n@model\n")
         state, choice = -1, -1
         for piece in model.pieces(by_choice=True):
-            for s, a, c, t, p, r in zip(*(column.tolist() for column in piece), strict=True):
+            columns = (piece.state, piece.action, piece.choice, piece.next_state, piece.reward)
+            values = model.written_values(piece)
+            for s, a, c, t, r, value in zip(*(column.tolist() for column in columns), values, strict=True):
                 if s != state:
-                    name = " init" if s == 0 else " end" if s >= model.mdp.n_states else ""
-                    file.write(f"state {s}{name}\n")
+                    file.write(f"state {' '.join([str(s), *marks.get(s, ())])}\n")
                 if s != state or c != choice:
                     file.write(f"\taction {labels[a] if labels else c} [{r!r}]\n")
                 state, choice = s, c
-                file.write(f"\t\t{t} : {p!r}\n")
+                file.write(f"\t\t{t} : {value}\n")

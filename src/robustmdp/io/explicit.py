@@ -15,7 +15,10 @@ _PIECE = 1 << 20  # transitions at a time
 
 
 class Piece(NamedTuple):
-    """Some transitions: equally long 1-D arrays; `choice` counts the actions of a state."""
+    """Some transitions: equally long 1-D arrays; `choice` counts the actions of a state.
+
+    Without intervals `lower` and `upper` are the probabilities themselves.
+    """
 
     state: IntArray
     action: IntArray
@@ -23,20 +26,26 @@ class Piece(NamedTuple):
     next_state: IntArray
     probability: FloatArray
     reward: FloatArray
+    lower: FloatArray
+    upper: FloatArray
 
 
 @dataclass(frozen=True)
 class Explicit:
-    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th of them."""
+    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th of them.
+
+    `bounds` are the lower and upper ones of its transitions, (nnz,) each, where it is written with intervals.
+    """
 
     mdp: MDP
     ends: int
+    bounds: tuple[FloatArray, FloatArray] | None = None
 
     @staticmethod
-    def of(mdp: MDP) -> Explicit:
+    def of(mdp: MDP, bounds: tuple[FloatArray, FloatArray] | None = None) -> Explicit:
         """As many ends as the pair with most of them needs, so that no two of its outcomes become one."""
         ways = np.add.reduceat(mdp.indices == mdp.n_states, mdp.indptr[:-1], dtype=np.int64)
-        return Explicit(mdp, int(ways.max()))
+        return Explicit(mdp, int(ways.max()), bounds)
 
     @property
     def n_states(self) -> int:
@@ -66,6 +75,7 @@ class Explicit:
         """All transitions in order; `by_choice` gives those of a pair their mean reward."""
         mdp = self.mdp
         states, choices = mdp.states, self._choices()
+        lower, upper = self.bounds or (mdp.probabilities, mdp.probabilities)
         first = 0
         while first < mdp.n_pairs:
             last = max(first + 1, int(np.searchsorted(mdp.indptr, mdp.indptr[first] + _PIECE, side="right")) - 1)
@@ -78,12 +88,22 @@ class Explicit:
                 next_state=self._successors(part, mdp.indptr[pair + 1]),
                 probability=mdp.probabilities[part],
                 reward=self._rewards(part, pair, mdp.indptr[first:last] - part.start, by_choice),
+                lower=lower[part],
+                upper=upper[part],
             )
             first = last
         if self.ends:
             last_states = np.arange(mdp.n_states, self.n_states)
             zeros = np.zeros(self.ends, np.int64)
-            yield Piece(last_states, zeros, zeros, last_states, np.ones(self.ends), np.zeros(self.ends))
+            ones = np.ones(self.ends)
+            yield Piece(last_states, zeros, zeros, last_states, ones, np.zeros(self.ends), ones, ones)
+
+    def written_values(self, piece: Piece, comma: str = ", ") -> list[str]:
+        """The probabilities or intervals as text, with all their bits."""
+        if self.bounds is None:
+            return [repr(probability) for probability in piece.probability.tolist()]
+        both = zip(piece.lower.tolist(), piece.upper.tolist(), strict=True)
+        return [f"[{lower!r}{comma}{upper!r}]" for lower, upper in both]
 
     def _successors(self, part: slice, stops: IntArray) -> IntArray:
         """The ends of a row are its last entries: count them off."""

@@ -50,14 +50,14 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     """
     if isinstance(path, str) and path.startswith(GYMNASIUM):
         return _from_gymnasium(path, discount, format)
-    file, kind = _found(path, format)
+    file, kind = find_file(path, format)
     meta = read_meta(file) if kind.noted else None
     opened = kind.open(file, meta is not None)
     if isinstance(opened, MDP):
         check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
         return opened if discount is None else opened.with_discount(discount)
     found = model_of(opened, meta, _discount(discount, meta, file.name))
-    _tell_of_stays([found], file.name)
+    warn_of_stays([found], file.name)
     return found.mdp
 
 
@@ -75,14 +75,14 @@ def read_outcomes(
     >>> [model.rewards.tolist() for model in read_outcomes(file, 0.9)]
     [[1.0], [2.0]]
     """
-    file, kind = _found(path, format)
+    file, kind = find_file(path, format)
     meta = read_meta(file)
     opened = kind.open(file, meta is not None)
     if isinstance(opened, MDP) or not kind.outcomes:
         able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
         _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
     found = models_of(opened, meta, _discount(discount, meta, file.name))
-    _tell_of_stays(found, file.name)
+    warn_of_stays(found, file.name)
     return [each.mdp for each in found]
 
 
@@ -113,12 +113,12 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
         return write_solution(thing, target, format)
     if not isinstance(thing, MDP):
         raise TypeError(f"write takes an MDP or a Solution: got {type(thing).__name__}")
-    return _write_model(thing, target, chosen(target, format), meta)
+    return write_model(Explicit.of(thing), target, chosen(target, format), meta)
 
 
-def _write_model(mdp: MDP, path: Path, format: Format, with_notes: bool) -> Path:
+def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -> Path:
+    """The files of a model, all of them or none."""
     file = main_file(path, format)
-    model = Explicit.of(mdp)
     notes = notes_on(model, choices=format.choices) if format.noted else None
     with contextlib.ExitStack() as stack:
         files = [file, *(file.with_suffix(extension) for extension in format.companions)]
@@ -132,7 +132,8 @@ def _write_model(mdp: MDP, path: Path, format: Format, with_notes: bool) -> Path
     return file
 
 
-def _found(path: str | os.PathLike[str], format: str | None) -> tuple[Path, Format]:
+def find_file(path: str | os.PathLike[str], format: str | None) -> tuple[Path, Format]:
+    """The file that a user names, and its format."""
     given = Path(os.fspath(path))
     _checks.must(not given.is_dir(), f"path must be a file: {path} is a folder")
     kind = chosen(given, format)
@@ -160,7 +161,8 @@ def _from_gymnasium(path: str, discount: float | None, format: str | None) -> MD
     return MDP.from_gymnasium(name, discount)
 
 
-def _tell_of_stays(found: list[Read], name: str) -> None:
+def warn_of_stays(found: list[Read], name: str) -> None:
+    """Say how many states were given an action."""
     count = found[0].stays
     if count:
         states = "1 state that is" if count == 1 else f"{count} states that are"

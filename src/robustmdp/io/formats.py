@@ -8,7 +8,7 @@ from pathlib import Path
 
 from robustmdp import _checks
 from robustmdp.io import craam, drn, parquet, prism, tensors
-from robustmdp.io.columns import Source
+from robustmdp.io.columns import Columns, Source
 from robustmdp.models import MDP
 
 GYMNASIUM = "gym:"
@@ -23,6 +23,7 @@ class Format:
     extensions : the first one is that of new files
     about : what it is, in a few words
     open : (path, numbered) -> transitions, whose actions are the numbers of choices if `numbered`; or a whole model
+    open_intervals : (path, numbered, reward) -> transitions with intervals; None where there are none
     write : (model, path, *companions); each is a file that will take its name when all of them are complete
     noted : does it need a meta file?
     choices : does it number the choices of a state and give each a reward, instead of actions and transitions?
@@ -35,6 +36,7 @@ class Format:
     about: str
     open: Callable[[Path, bool], Source | MDP]
     write: Callable[..., None]
+    open_intervals: Callable[[Path, bool, str | None], Columns] | None = None
     noted: bool = True
     choices: bool = False
     outcomes: bool = False
@@ -66,6 +68,9 @@ FORMATS = {
             about="PRISM's explicit files, with .sta, .lab, .srew and .trew beside",
             open=lambda path, numbered: prism.read_prism(path, numbered=numbered),
             write=prism.write_prism,
+            open_intervals=lambda path, numbered, reward: prism.read_prism(
+                path, numbered=numbered, intervals=True, reward=reward
+            ),
             choices=True,
             companions=prism.COMPANIONS,
         ),
@@ -75,6 +80,9 @@ FORMATS = {
             about="Storm's explicit file",
             open=lambda path, numbered: drn.read_drn(path, numbered=numbered),
             write=drn.write_drn,
+            open_intervals=lambda path, numbered, reward: drn.read_drn(
+                path, numbered=numbered, intervals=True, reward=reward
+            ),
             choices=True,
         ),
         Format(

@@ -9,8 +9,12 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp.io.bounds import implies
+from robustmdp.io.choices import written_initial_states, written_state_labels
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.words import said
+from robustmdp.io.labelling import to_pairs, uniform
+from robustmdp.io.words import listed, said
+from robustmdp.models import MDP
 
 VERSION = 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 2)]
@@ -27,6 +31,11 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     rewards_on_successors : is there one reward per transition?
     actions : the number of each pair's action, where the file only numbers the choices of a state
     rewards : that of each transition, where the file only has their means
+    probabilities : that of each transition, where the file has intervals that do not imply them
+    labels : the states of each label that the file has no place for
+    initial : states and probabilities, where the file has no place for them
+    label_names : of the labels in our own format
+    has_initial : are the initial states of the file the model's own? PRISM and Storm must have one
     """
 
     version: int
@@ -39,6 +48,11 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     action_names: tuple[str, ...] | None = None
     actions: tuple[Count, ...] | None = None
     rewards: tuple[float, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+    labels: dict[str, tuple[Count, ...]] | None = None
+    initial: tuple[tuple[Count, float], ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    has_initial: bool = False
 
 
 def notes_on(model: Explicit, *, choices: bool) -> Meta:
@@ -55,7 +69,34 @@ def notes_on(model: Explicit, *, choices: bool) -> Meta:
         action_names=mdp.action_names,
         actions=tuple(mdp.actions.tolist()) if choices and model.actions_have_gaps else None,
         rewards=tuple(mdp.rewards.tolist()) if choices and mdp.rewards_on_successors else None,
+        probabilities=_noted_probabilities(model),
+        labels=_noted_labels(mdp, choices=choices),
+        initial=_noted_initial(mdp, choices=choices),
+        has_initial=choices and mdp.initial is not None,
     )
+
+
+def _noted_probabilities(model: Explicit) -> tuple[float, ...] | None:
+    """Those of a model with intervals, unless reading the bounds gives the same."""
+    mdp = model.mdp
+    if model.bounds is None or implies(*model.bounds, mdp.indptr, mdp.probabilities):
+        return None
+    return tuple(mdp.probabilities.tolist())
+
+
+def _noted_labels(mdp: MDP, *, choices: bool) -> dict[str, tuple[int, ...]] | None:
+    """All, or with `choices` those that PRISM and Storm could not read."""
+    written = written_state_labels(mdp) if choices else {}
+    noted = {name: mask for name, mask in mdp.labels.items() if name not in written}
+    return {name: tuple(np.flatnonzero(mask).tolist()) for name, mask in noted.items()} or None
+
+
+def _noted_initial(mdp: MDP, *, choices: bool) -> tuple[tuple[int, float], ...] | None:
+    """All, or with `choices` those that are not the same for every initial state."""
+    if mdp.initial is None:
+        return None
+    implied = uniform(written_initial_states(mdp), mdp.n_states) if choices else None
+    return None if implied is not None and np.array_equal(implied, mdp.initial) else to_pairs(mdp.initial)
 
 
 def lost(meta: Meta, model: Explicit) -> str:
@@ -67,10 +108,18 @@ def lost(meta: Meta, model: Explicit) -> str:
         "which state is the end": meta.ends > 0,
         "the numbers of actions": meta.actions is not None,
         "the rewards by successor": meta.rewards is not None,
+        "the nominal probabilities": meta.probabilities is not None,
+        _labels_in_words(meta): meta.labels is not None,
+        "the initial probabilities": meta.initial is not None,
         "how many actions there are": meta.n_actions > int(np.max(model.mdp.actions)) + 1,
     }
     words = [loss for loss, happens in losses.items() if happens]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _labels_in_words(meta: Meta) -> str:
+    names = list(meta.labels or ())
+    return f"the {'label' if len(names) == 1 else 'labels'} {listed(names)}"
 
 
 def beside(path: Path) -> Path:

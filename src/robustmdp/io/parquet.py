@@ -15,6 +15,7 @@ from robustmdp.io.arrow import ahead, parquet_file, pyarrow, to_numpy, whole_bat
 from robustmdp.io.columns import to_block
 from robustmdp.io.craam import COLUMNS, found_columns
 from robustmdp.io.explicit import Explicit
+from robustmdp.io.labelling import NO_LABELLING
 from robustmdp.models.assembly import Block
 
 _BATCH = 1 << 18
@@ -30,6 +31,7 @@ class ParquetTable:
     length: int
     n_states = None
     names = (None, None)
+    labelling = NO_LABELLING
 
     @staticmethod
     def open(path: Path) -> ParquetTable:

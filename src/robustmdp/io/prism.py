@@ -1,13 +1,14 @@
 """PRISM's explicit files: transitions (.tra) with states (.sta), labels (.lab) and rewards (.srew, .trew) beside them.
 
-Storm's dialect, which starts with the word mdp and has no counts, is read as well. Labels of states are checked and
-left out: a model has no place for them.
+Storm's dialect, which starts with the word mdp and has no counts, is read as well. Transitions may have intervals.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,15 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.io.choices import Lines, by_label, count, ranks, written_labels
+from robustmdp.io.choices import (
+    BATCH,
+    Lines,
+    by_label,
+    count,
+    labels_by_state,
+    ranks,
+    written_labels,
+    written_state_labels,
+)
 from robustmdp.io.columns import NONE, Columns
 from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
+from robustmdp.io.labelling import DEADLOCK, INIT, NO_LABELLING, Labelling, to_labelling
 from robustmdp.io.words import shown
 from robustmdp.models.assembly import Block
 
 COMPANIONS = (".sta", ".lab", ".srew", ".trew")
 _INDICES = ("state", "choice", "next state")
+_COMMA = re.compile(r"(?<=[\[,])\s+|\s+(?=[,\]])")  # blanks within an interval
+_REWARD_NAME = re.compile(r'#\s*Reward structure "([^"]*)"')
 
 
 class _Counts(NamedTuple):
@@ -35,58 +48,88 @@ class _Counts(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Lines with some indices, a number and perhaps a label."""
+    """Lines with some indices, a number or an interval, and perhaps a label."""
 
     line: npt.NDArray[np.int64]
     indices: tuple[npt.NDArray[np.int64], ...]
     number: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
     labels: list[str]
 
 
-def read_prism(path: Path, *, numbered: bool) -> Columns:
-    """The transitions; actions are the numbers of the choices if `numbered`, by their labels otherwise."""
+def read_prism(path: Path, *, numbered: bool, intervals: bool = False, reward: str | None = None) -> Columns:
+    """The transitions; actions are the numbers of the choices if `numbered`, by their labels otherwise.
+
+    `reward` names a reward structure, instead of the first.
+    """
     tra = Lines(path)
     rows = _rows(tra)
     counts = _counts(tra, *next(rows, (1, [])))
-    table = _table(tra, rows, _INDICES, "probability", labelled=True)
+    table = _table(tra, rows, _INDICES, "probability", labelled=True, intervals=intervals)
     _checks.must(len(table.line) > 0, f"{tra.name} must hold at least one transition: got none")
     state, choice, following = table.indices
     _check_counts(counts, state, choice, tra.name)
-    reward = _rewards(path, table.indices, headed=counts.states is not None)
+    rewards = _rewards(path, table.indices, headed=counts.states is not None, name=reward)
     labelled = by_label(state, choice, [""] if numbered else table.labels)
-    columns = Block(state, labelled.action, following, table.number, reward, NONE)
-    if counts.states is not None:
-        _check_labels(Lines(path.with_suffix(".lab")))
+    columns = Block(state, labelled.action, following, table.number, rewards, NONE)
+    n_states = max(counts.states or 0, int(max(state.max(), following.max())) + 1)
+    labelling = _labelling(Lines(path.with_suffix(".lab")), n_states)
     names = None if numbered else _state_names(Lines(path.with_suffix(".sta")), counts.states)
-    return Columns(tra, columns, table.line, counts.states, (names, labelled.names))
+    return Columns(
+        tra,
+        columns,
+        table.line,
+        counts.states,
+        (names, labelled.names),
+        labelling,
+        upper=table.upper if intervals else None,
+    )
 
 
 def _rows(file: Lines) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of the lines that say something."""
     with open_text(file.path) as text:
         for number, line in enumerate(text, 1):
-            fields = line.split()
+            fields = (_COMMA.sub("", line) if "[" in line else line).split()
             if fields and not fields[0].startswith("#"):
                 yield number, fields
 
 
 def _table(
-    file: Lines, rows: Iterator[tuple[int, list[str]]], indices: Sequence[str], what: str, *, labelled: bool = False
+    file: Lines,
+    rows: Iterator[tuple[int, list[str]]],
+    indices: Sequence[str],
+    what: str,
+    *,
+    labelled: bool = False,
+    intervals: bool = False,
 ) -> _Table:
     width = len(indices) + 1
-    lines, numbers, columns = array("q"), array("d"), [array("q") for _ in indices]
+    value, kinds = f"{what} (field {width})", [f"{name} (field {number})" for number, name in enumerate(indices, 1)]
+    lines, lower, upper, columns = array("q"), array("d"), array("d"), [array("q") for _ in indices]
     labels: list[str] = []
-    for line, fields in rows:
-        if len(fields) != width and not (labelled and len(fields) == width + 1):
-            _checks.fail(f"a line must have {width} fields: got {len(fields)} at {file.place(line)}")
-        for position, (name, column) in enumerate(zip(indices, columns, strict=True)):
-            column.append(file.index(f"{name} (field {position + 1})", fields[position], line))
-        numbers.append(file.number(f"{what} (field {width})", fields[width - 1], line))
-        lines.append(line)
-        if labelled:
-            labels.append(fields[width] if len(fields) > width else "")
+    while batch := list(islice(rows, BATCH)):
+        numbers = [line for line, _ in batch]
+        for line, fields in batch:
+            if len(fields) != width and not (labelled and len(fields) == width + 1):
+                _checks.fail(f"a line must have {width} fields: got {len(fields)} at {file.place(line)}")
+        for position, (kind, column) in enumerate(zip(kinds, columns, strict=True)):
+            column += file.all_indices(kind, [fields[position] for _, fields in batch], numbers)
+        texts = [fields[width - 1] for _, fields in batch]
+        if labelled and not intervals:
+            _refuse_intervals(file, texts, numbers)
+        for bounds, found in zip((lower, upper), file.all_bounds(value, texts, numbers), strict=True):
+            bounds += found
+        lines += array("q", numbers)
+        labels += [fields[width] if len(fields) > width else "" for _, fields in batch] if labelled else []
     whole = tuple(np.array(column, np.int64) for column in columns)
-    return _Table(np.array(lines, np.int64), whole, np.array(numbers, np.float64), labels)
+    return _Table(np.array(lines, np.int64), whole, np.array(lower), np.array(upper), labels)
+
+
+def _refuse_intervals(file: Lines, texts: list[str], lines: list[int]) -> None:
+    for text, line in zip(texts, lines, strict=True):
+        if text.startswith("["):
+            file.refuse_interval(line)
 
 
 def _counts(tra: Lines, line: int, fields: list[str]) -> _Counts:
@@ -114,19 +157,43 @@ def _check_counts(counts: _Counts, state: npt.NDArray[np.int64], choice: npt.NDA
         _checks.must(told == came, f"{name} must hold the {told} {what} that its first line tells of: it has {came}")
 
 
-def _rewards(path: Path, transitions: tuple[npt.NDArray[np.int64], ...], *, headed: bool) -> npt.NDArray[np.float64]:
+def _rewards(
+    path: Path, transitions: tuple[npt.NDArray[np.int64], ...], *, headed: bool, name: str | None
+) -> npt.NDArray[np.float64]:
     """Those of transitions, and those of states added to every choice of the state."""
     reward = np.zeros(len(transitions[0]))
-    for number in ("", "1"):  # PRISM numbers the files where there are several reward structures
-        trew, srew = (Lines(path.with_name(f"{path.stem}{number}{kind}")) for kind in (".trew", ".srew"))
-        if trew.path.is_file():
-            reward = _matched(trew, _after_counts(trew, 3 if headed else 0), _INDICES, transitions)
-        if srew.path.is_file():
-            of_states = _matched(srew, _after_counts(srew, 2 if headed else 0), _INDICES[:1], transitions[:1])
-            reward = reward + of_states if of_states.any() else reward
-        if trew.path.is_file() or srew.path.is_file():
-            break
+    trew, srew = _reward_files(path, name)
+    if trew.path.is_file():
+        reward = _matched(trew, _after_counts(trew, 3 if headed else 0), _INDICES, transitions)
+    if srew.path.is_file():
+        of_states = _matched(srew, _after_counts(srew, 2 if headed else 0), _INDICES[:1], transitions[:1])
+        reward = reward + of_states if of_states.any() else reward
     return reward
+
+
+def _reward_files(path: Path, name: str | None) -> tuple[Lines, Lines]:
+    """Those of transitions and of states: of the first reward structure, or of the one with this name."""
+    names, number = [], 0
+    while True:  # PRISM numbers the files from 1 on where there are several reward structures
+        stem = f"{path.stem}{number or ''}"
+        trew, srew = (Lines(path.with_name(f"{stem}{kind}")) for kind in (".trew", ".srew"))
+        present = [file for file in (trew, srew) if file.path.is_file()]
+        if present and name in (None, *map(_reward_name, present)):
+            return trew, srew
+        if not present and number:
+            break
+        names += [found for found in map(_reward_name, present[:1]) if found]
+        number += 1
+    if name is not None:
+        _checks.nearest("reward", name, names)
+    return trew, srew
+
+
+def _reward_name(file: Lines) -> str | None:
+    """What PRISM says of it in the first line."""
+    with open_text(file.path) as text:
+        found = _REWARD_NAME.match(text.readline())
+    return None if found is None else found[1]
 
 
 def _after_counts(file: Lines, width: int) -> Iterator[tuple[int, list[str]]]:
@@ -187,25 +254,41 @@ def _state_names(sta: Lines, n_states: int | None) -> list[str] | None:
     return None if plain else names
 
 
-def _check_labels(lab: Lines) -> None:
-    """`0="init" 1="deadlock"`, then lines such as `3: 0 1`."""
+def _labelling(lab: Lines, n_states: int) -> Labelling:
+    """The states of each label."""
     if not lab.path.is_file():
-        return
+        return NO_LABELLING
+    with open_text(lab.path) as text:
+        is_storms = text.readline().startswith("#DECLARATION")
     rows = _rows(lab)
     number, declared = next(rows, (1, []))
-    known = set()
-    for word in declared:
-        index, _, name = word.partition("=")
-        if len(name) < 2 or not name.startswith('"') or not name.endswith('"'):
-            _checks.fail(f'labels must be declared as in 0="init": got {shown(word)} at {lab.place(number)}')
-        known.add(lab.index("the number of a label", index, number))
+    names = {word: word for word in declared} if is_storms else _declared(lab, number, declared)
+    states = {name: array("q") for name in names.values()}
     for number, (state, *labels) in rows:
-        if not state.endswith(":"):
+        if not is_storms and not state.endswith(":"):
             _checks.fail(f"a line must be a state, a colon and labels: got {shown(state)} at {lab.place(number)}")
-        lab.index("a state", state[:-1], number)
+        index = lab.index("a state", state.removesuffix(":"), number)
+        if index >= n_states:
+            _checks.fail(f"a state must lie in 0..{n_states - 1}: got {index} at {lab.place(number)}")
         for label in labels:
-            if lab.index("a label", label, number) not in known:
+            if label not in names:
                 _checks.fail(f"a label must be one that is declared: got {shown(label)} at {lab.place(number)}")
+            states[names[label]].append(index)
+    return to_labelling(states)
+
+
+def _declared(lab: Lines, number: int, words: list[str]) -> dict[str, str]:
+    """`0="init" 1="deadlock"`: the names behind the numbers, which lines such as `3: 0 1` have."""
+    names = {}
+    for word in words:
+        index, _, name = word.partition("=")
+        if len(name) < 3 or not name.startswith('"') or not name.endswith('"'):
+            _checks.fail(f'labels must be declared as in 0="init": got {shown(word)} at {lab.place(number)}')
+        label = str(lab.index("the number of a label", index, number))
+        if label in names or name[1:-1] in names.values():
+            _checks.fail(f"labels must be declared once: {shown(word)} comes again at {lab.place(number)}")
+        names[label] = name[1:-1]
+    return names
 
 
 def _values(sta: Lines, number: int, text: str) -> list[str]:
@@ -220,8 +303,7 @@ def write_prism(model: Explicit, tra: Path, sta: Path, lab: Path, srew: Path, tr
     labels = written_labels(model.mdp.action_names)
     paid = sum(int(np.count_nonzero(_is_paid(piece.reward))) for piece in model.pieces(by_choice=True))
     sta.write_text("(s)\n" + "".join(f"{s}:({s})\n" for s in range(n)))
-    ends = "".join(f"{s}: 2\n" for s in range(model.mdp.n_states, n))
-    lab.write_text('0="init" 1="deadlock" 2="end"\n0: 0\n' + ends)
+    _write_labels(model, lab)
     srew.write_text(f"{n} 0\n")
     with tra.open("w", encoding="utf-8") as moves, trew.open("w", encoding="utf-8") as rewards:
         moves.write(f"{n} {m} {model.nnz}\n")
@@ -235,10 +317,20 @@ def write_prism(model: Explicit, tra: Path, sta: Path, lab: Path, srew: Path, tr
             ]
             names = [f" {labels[a]}" for a in piece.action.tolist()] if labels else [""] * len(keys)
             moves.writelines(
-                f"{key} {p!r}{name}\n" for key, p, name in zip(keys, piece.probability.tolist(), names, strict=True)
+                f"{key} {value}{name}\n" for key, value, name in zip(keys, model.written_values(piece, ","), names, strict=True)
             )
             which = np.flatnonzero(_is_paid(piece.reward)).tolist()
             rewards.writelines(f"{keys[i]} {r!r}\n" for i, r in zip(which, piece.reward[which].tolist(), strict=True))
+
+
+def _write_labels(model: Explicit, lab: Path) -> None:
+    names = [INIT, DEADLOCK]  # PRISM expects both
+    names += [name for name in written_state_labels(model.mdp, model.ends) if name not in names]
+    numbers = {name: str(number) for number, name in enumerate(names)}
+    by_state = sorted(labels_by_state(model.mdp, model.ends).items())
+    with lab.open("w", encoding="utf-8") as file:
+        file.write(" ".join(f'{number}="{name}"' for name, number in numbers.items()) + "\n")
+        file.writelines(f"{state}: {' '.join(numbers[name] for name in found)}\n" for state, found in by_state)
 
 
 def _is_paid(reward: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

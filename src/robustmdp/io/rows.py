@@ -8,10 +8,12 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp.io.columns import Source, in_order
+from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
 from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, to_mdp
 from robustmdp.models.consistency import check_room
+from robustmdp.models.labels import Labels
 from robustmdp.models.mdp import FloatArray
 
 _ROUNDING = 1e-9  # of the largest reward: what a mean may lose
@@ -36,9 +38,10 @@ def model_of(source: Source, meta: Meta | None, discount: float) -> Read:
     _normalise(rows, source)
     rows, stays = _with_stays(rows, n_states, source)
     if meta is None:
-        mdp = to_mdp(rows, n_states, discount, names=source.names)
+        mdp = label_states(to_mdp(rows, n_states, discount, names=source.names), source.labelling, source.name)
     else:
         mdp = _noted(rows, n_states, meta, discount, source.name)
+        mdp = _noted_labels(mdp, source.labelling, meta, source.name)
     check_room(mdp.n_states, mdp.n_actions, mdp.nnz, source.name)
     return Read(mdp, stays)
 
@@ -129,6 +132,31 @@ def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) ->
         by_pair=not meta.rewards_on_successors,
         names=(meta.state_names, meta.action_names),
     )
+
+
+def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
+    """What the file says of the states and, where it had no place for it, what is noted; the file may have changed."""
+    n_states, notes = mdp.n_states, f"{name}.meta.json"
+    ends = np.arange(n_states, n_states + meta.ends)
+    own = {
+        label: states[states < n_states]
+        for label, states in labelling.labels.items()
+        # These are ours: PRISM expects the one, and the other says which states are the ends.
+        if not (label == DEADLOCK and not len(states)) and not (label == END and np.array_equal(states, ends))
+    }
+    noted = {label: np.array(states, np.int64) for label, states in (meta.labels or {}).items()}
+    labels = to_masks(own, mdp, name) | to_masks(noted, mdp, notes)
+    initial = uniform(labelling.initial[labelling.initial < n_states], n_states)
+    if meta.initial is not None:
+        given, implied = from_pairs(meta.initial, n_states, notes), initial
+        _checks.must(
+            implied is None or np.array_equal(np.sign(implied), np.sign(given)),
+            f"the initial states in {notes} must be those of {name}; delete the notes if the file was changed",
+        )
+        initial = given
+    elif not meta.has_initial and np.array_equal(labelling.initial, [0]):
+        initial = None  # the file must have one, the model has none
+    return mdp._replace(labels=Labels(sorted(labels.items())), initial=initial)
 
 
 def _same(what: str, told: int, came: int, name: str) -> None:

@@ -28,10 +28,17 @@ _TYPES = {
     "state_ptr": "I64",
     "probabilities": "F64",
     "rewards": "F64",
+    "initial": "F64",
     "indices": "I32",
     "actions": "I32",
+    "labels": "BOOL",
 }
-_DTYPES: dict[str, np.dtype[Any]] = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8"), "I32": np.dtype("<i4")}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+    "I32": np.dtype("<i4"),
+    "BOOL": np.dtype("u1"),
+}
 _NOTES = "robustmdp"
 _PREFIX = 8  # bytes that hold the length of the header
 _MEGABYTE = 1 << 20
@@ -54,6 +61,8 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     rewards: _Tensor
     indices: _Tensor
     actions: _Tensor
+    initial: _Tensor | None = None
+    labels: _Tensor | None = None  # (n_labels * n_states,), one behind the other; their names are in the notes
 
 
 def read_tensors(path: Path) -> MDP:
@@ -128,7 +137,7 @@ def _total(header: _Header, name: str) -> int:
 
 
 def _tensors(header: _Header) -> list[tuple[str, _Tensor]]:
-    return [(kind, getattr(header, kind)) for kind in _TYPES]
+    return [(kind, tensor) for kind in _TYPES if (tensor := getattr(header, kind)) is not None]
 
 
 def _model(header: _Header, data: npt.NDArray[np.uint8], name: str) -> MDP:
@@ -156,8 +165,9 @@ def write_compressed(model: Explicit, path: Path) -> None:
 
 
 def _pieces(mdp: MDP) -> Iterator[Any]:
-    arrays = {kind: np.ascontiguousarray(getattr(mdp, kind), _DTYPES[_TYPES[kind]]) for kind in _TYPES}
+    arrays = {kind: np.ascontiguousarray(array, _DTYPES[_TYPES[kind]]) for kind, array in _arrays(mdp).items()}
     notes = notes_on(Explicit(mdp, ends=0), choices=False)
+    notes = msgspec.structs.replace(notes, labels=None, initial=None, label_names=tuple(mdp.labels) or None)
     header: dict[str, Any] = {"__metadata__": {_NOTES: msgspec.json.encode(notes).decode()}}
     end = 0
     for kind, array in arrays.items():
@@ -169,3 +179,10 @@ def _pieces(mdp: MDP) -> Iterator[Any]:
     for array in arrays.values():
         for start in range(0, array.nbytes, _MEGABYTE):
             yield array.view(np.uint8)[start : start + _MEGABYTE].data
+
+
+def _arrays(mdp: MDP) -> dict[str, npt.NDArray[Any]]:
+    """All that the model has."""
+    labels = np.concatenate(list(mdp.labels.values())) if mdp.labels else None
+    found = {kind: labels if kind == "labels" else getattr(mdp, kind) for kind in _TYPES}
+    return {kind: array for kind, array in found.items() if array is not None}

@@ -82,6 +82,14 @@ def check_room(n_states: int, n_actions: int, nnz: int, name: str | None = None)
     )
 
 
+def check_label_room(n_states: int, n_labels: int, nnz: int, name: str) -> None:
+    """Refuse so many labels that arrays over the states would be absurdly large."""
+    _checks.must(
+        n_states * n_labels <= max(_ROOM, _SPARSENESS * nnz),
+        f"{name} must have fewer labels: {n_labels} for {n_states} states and {nnz} transitions came",
+    )
+
+
 def _pieces(count: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
 

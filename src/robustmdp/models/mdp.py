@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _display
 from robustmdp.models import columns, consistency, row_sums
+from robustmdp.models.labels import BoolArray, Labels, checked_initial, checked_labels, same_labels
 from robustmdp.models.space import FloatArray as FloatArray
 from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
@@ -37,6 +38,8 @@ class MDP(StateActionSpace):
     actions : (n_pairs,)
     discount : float in [0, 1]
     state_names, action_names : tuples of names, or None
+    labels : dict from names to the states that have the label, (S,) bool
+    initial : (S,) probabilities of the first state, or None
 
     >>> world = MDP.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], 0.9)
     >>> world.n_states, world.n_actions, world.nnz
@@ -53,6 +56,8 @@ class MDP(StateActionSpace):
     discount: float
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
+    labels: dict[str, BoolArray] = field(default_factory=Labels)
+    initial: FloatArray | None = None
 
     def __post_init__(self) -> None:
         # Kernels trust a model, so whatever was given or unpickled is checked once, here.
@@ -64,6 +69,8 @@ class MDP(StateActionSpace):
             "discount": _checks.model_discount(self.discount),
             "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
             "action_names": _checks.names("action", self.action_names, n_actions),
+            "labels": checked_labels(self.labels, len(arrays["state_ptr"]) - 1),
+            "initial": checked_initial(self.initial, len(arrays["state_ptr"]) - 1),
         }
         self._set(values)
 
@@ -81,6 +88,8 @@ class MDP(StateActionSpace):
         discount: float,
         state_names: tuple[str, ...] | None = None,
         action_names: tuple[str, ...] | None = None,
+        labels: Labels | None = None,
+        initial: FloatArray | None = None,
     ) -> MDP:
         """A model of what is known to be consistent, without the checks; the arrays become read-only."""
         mdp = object.__new__(cls)
@@ -96,6 +105,8 @@ class MDP(StateActionSpace):
                 "discount": discount,
                 "state_names": state_names,
                 "action_names": action_names,
+                "labels": Labels() if labels is None else labels,
+                "initial": initial,
             }
         )
         return mdp
@@ -119,6 +130,8 @@ class MDP(StateActionSpace):
         *,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
+        labels: Mapping[str, npt.ArrayLike] | None = None,
+        initial: npt.ArrayLike | None = None,
     ) -> MDP:
         """From dense arrays or one sparse matrix per action.
 
@@ -127,10 +140,13 @@ class MDP(StateActionSpace):
         transitions : (S, A, S) array, or A scipy.sparse matrices (S, S)
             An all-zero row means that the action is unavailable there.
         rewards : (S,), (S, A), (S, A, S), or A scipy.sparse matrices (S, S)
+        labels : dict from names to (S,) bool arrays
+        initial : a state, or (S,) probabilities of the first one
         """
         from robustmdp.models import building
 
-        return building.from_arrays(transitions, rewards, discount, state_names, action_names)
+        mdp = building.from_arrays(transitions, rewards, discount, state_names, action_names)
+        return mdp._described(labels, initial)
 
     @staticmethod
     def from_rows(
@@ -145,6 +161,8 @@ class MDP(StateActionSpace):
         n_states: int | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
+        labels: Mapping[str, npt.ArrayLike] | None = None,
+        initial: npt.ArrayLike | None = None,
     ) -> MDP:
         """From five equally long 1-D arrays, one entry per transition, in any order.
 
@@ -153,13 +171,14 @@ class MDP(StateActionSpace):
         """
         from robustmdp.models import building
 
-        return building.from_rows(
+        mdp = building.from_rows(
             (state, action, next_state, probability, reward),
             discount,
             terminated=terminated,
             n_states=n_states,
             names=(state_names, action_names),
         )
+        return mdp._described(labels, initial)
 
     @staticmethod
     def from_gymnasium(env_or_id: Any, discount: float, **parameters: Any) -> MDP:
@@ -214,6 +233,24 @@ class MDP(StateActionSpace):
         if not self.rewards_on_successors:
             return np.asarray(self.rewards)
         return np.add.reduceat(self.probabilities * self.rewards, self.indptr[:-1])
+
+    def with_labels(self, labels: Mapping[str, npt.ArrayLike]) -> MDP:
+        """The same world with these labels instead of its own: names to (S,) bool arrays.
+
+        >>> from robustmdp import problems
+        >>> world = problems.two_state(0.5, 0.9)
+        >>> world.with_labels({"goal": [False, True]}).labels["goal"]
+        array([False,  True])
+        """
+        return self._replace(labels=checked_labels(labels, self.n_states))
+
+    def with_initial(self, initial: npt.ArrayLike | None) -> MDP:
+        """The same world with another first state: a state, (S,) probabilities, or None where nothing is said of it."""
+        return self._replace(initial=checked_initial(initial, self.n_states))
+
+    def _described(self, labels: Mapping[str, npt.ArrayLike] | None, initial: npt.ArrayLike | None) -> MDP:
+        mdp = self if labels is None else self.with_labels(labels)
+        return mdp if initial is None else mdp.with_initial(initial)
 
     def with_discount(self, discount: float) -> MDP:
         """The same world with another discount."""
@@ -369,7 +406,17 @@ class MDP(StateActionSpace):
             fields.append(("state names", _display.shortlist(self.state_names)))
         if self.action_names:
             fields.append(("action names", _display.shortlist(self.action_names)))
+        if self.labels:
+            counts = [f"{name} ({int(mask.sum()):,})" for name, mask in self.labels.items()]
+            fields.append(("labels", _display.shortlist(counts)))
+        if self.initial is not None:
+            fields.append(("initial", self._first_states()))
         return fields
+
+    def _first_states(self) -> str:
+        """In words: the one, or how many."""
+        states = np.flatnonzero(self.initial)
+        return self.state_name(int(states[0])) if len(states) == 1 else f"{len(states):,} states"
 
     def __repr__(self) -> str:
         return _display.as_text("MDP", self._fields())
@@ -383,9 +430,15 @@ class MDP(StateActionSpace):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MDP):
             return NotImplemented
-        return self._identity() == other._identity() and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in consistency.TYPES
+        return (
+            self._identity() == other._identity()
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in consistency.TYPES)
+            and same_labels(self.labels, other.labels)
+            and np.array_equal(self._initial_or_empty(), other._initial_or_empty())
         )
+
+    def _initial_or_empty(self) -> FloatArray:
+        return np.empty(0) if self.initial is None else self.initial
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MDP, tuple(getattr(self, name) for name in _FIELDS)  # a copy is checked and made read-only again

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp.models.labels import distribution_over
 from robustmdp.models.mdp import MDP
 
 
@@ -18,17 +18,4 @@ def distribution(mdp: MDP, initial: npt.ArrayLike | None, name: str = "initial")
     """
     if initial is None:
         return np.full(mdp.n_states, 1.0 / mdp.n_states)
-    array = np.asarray(initial)
-    if array.ndim == 0:
-        state = int(array) if array.dtype.kind in "iu" else -1
-        _checks.must(
-            0 <= state < mdp.n_states, f"{name} must be a state in 0..{mdp.n_states - 1}: got {array.item()!r}"
-        )
-        return np.eye(1, mdp.n_states, state).ravel()
-    start = array.astype(np.float64)
-    _checks.must(
-        start.shape == (mdp.n_states,), f"{name} must be a state or have shape ({mdp.n_states},): got {start.shape}"
-    )
-    _checks.must(bool(np.all(start >= 0)), f"{name} must be at least 0 everywhere")
-    _checks.must(abs(start.sum() - 1) <= _checks.SUM_TOLERANCE, f"{name} must sum to 1: got {start.sum():.9g}")
-    return start
+    return distribution_over(mdp.n_states, initial, name)

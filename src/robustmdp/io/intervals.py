@@ -1,0 +1,128 @@
+"""`read_interval` and `write_interval`: models whose transitions have intervals, as Storm and PRISM write them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.io.bounds import Bounded, with_nominal
+from robustmdp.io.explicit import Explicit
+from robustmdp.io.files import find_file, warn_of_stays, write_model
+from robustmdp.io.formats import FORMATS, Format, chosen
+from robustmdp.io.meta import read_meta
+from robustmdp.io.rows import model_of
+from robustmdp.models import MDP
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    lower: FloatArray
+    upper: FloatArray
+
+
+def read_interval(
+    path: str | os.PathLike[str],
+    discount: float | None = None,
+    *,
+    reward: str | None = None,
+    format: str | None = None,
+) -> tuple[MDP, Interval]:
+    r"""A model whose transitions have intervals, and these: { P : lower <= P <= upper, sum P = 1 } at each pair.
+
+    The model has p = lower + t (upper - lower) with t = (1 - sum lower)/(sum upper - sum lower) of each row. Transitions
+    that can never get mass are left out, intervals of the same successor are added. A number is an interval of width 0.
+    Every file is checked as in `read`; an error names file, line, state and action.
+
+    Parameters
+    ----------
+    path : a .drn file of Storm, or a .tra file of PRISM or its stem
+    discount : float in [0, 1], by default the one that `write_interval` noted, or 1
+    reward : the name of a reward model (Storm) or reward structure (PRISM), by default the first
+        Its rewards must be numbers.
+    format : "drn" or "prism", by default from the extension
+
+    Returns
+    -------
+    mdp : MDP, with labels and initial states
+    intervals : Interval with `lower` and `upper`, (nnz,) in the order of the model's transitions
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "coin.tra")
+    >>> _ = file.write_text("2 2 3\n0 0 0 [0.2,0.6]\n0 0 1 [0.4,1]\n1 0 1 1\n")
+    >>> mdp, intervals = read_interval(file)
+    >>> mdp.probabilities.tolist(), mdp.discount
+    ([0.36, 0.64, 1.0], 1.0)
+    >>> intervals.lower.tolist(), intervals.upper.tolist()
+    ([0.2, 0.4, 1.0], [0.6, 1.0, 1.0])
+    """
+    file, kind = find_file(path, format)
+    if kind.open_intervals is None:
+        _refuse_format(file, kind)
+    meta = read_meta(file)
+    opened = with_nominal(
+        kind.open_intervals(file, meta is not None, reward), None if meta is None else meta.probabilities
+    )
+    noted = 1.0 if meta is None else meta.discount
+    found = model_of(opened.columns, meta, noted if discount is None else _checks.model_discount(discount))
+    warn_of_stays([found], file.name)
+    return found.mdp, Interval(*_bounds_of(found.mdp, opened))
+
+
+def _bounds_of(mdp: MDP, opened: Bounded) -> tuple[FloatArray, FloatArray]:
+    """Those of the model's transitions: states that the file does not leave have stayed, explicit ends are gone."""
+    is_left = np.zeros(int(opened.columns.columns.state.max()) + 1, bool)
+    is_left[opened.columns.columns.state] = True
+    is_left = np.append(is_left, np.zeros(max(mdp.n_states - len(is_left), 0), bool))
+    in_file = is_left[np.repeat(mdp.states, np.diff(mdp.indptr))]
+    both = []
+    for bounds in (opened.lower, opened.upper):
+        full = np.ones(mdp.nnz)
+        full[in_file] = bounds[: np.count_nonzero(in_file)]
+        both.append(full)
+    return both[0], both[1]
+
+
+def write_interval(
+    mdp: MDP, intervals: Interval, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True
+) -> Path:
+    """A model and the intervals of its transitions to a file, which appears whole or not at all; returns its path.
+
+    `read_interval` gives the model and every bit of the bounds back. What the format cannot hold goes to
+    `<path>.meta.json`, as in `write`; so do the model's probabilities where they are not those that the bounds imply.
+
+    Parameters
+    ----------
+    mdp : MDP
+    intervals : Interval of that model
+    path : a .drn or .tra file
+    format : "drn" or "prism", by default from the extension
+    meta : False leaves no meta file and warns, naming what is lost
+
+    >>> import pathlib, tempfile
+    >>> import robustmdp as rm
+    >>> world = rm.problems.two_state(0.5, 0.9)
+    >>> intervals = rm.Interval(0.9 * world.probabilities, np.minimum(1.1 * world.probabilities, 1.0))
+    >>> file = write_interval(world, intervals, pathlib.Path(tempfile.mkdtemp(), "model.drn"))
+    >>> read_interval(file)[0] == world
+    True
+    """
+    if not isinstance(mdp, MDP):
+        raise TypeError(f"write_interval takes an MDP and an Interval: got {type(mdp).__name__}")
+    target = Path(os.fspath(path))
+    _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
+    kind = chosen(target, format)
+    if kind.open_intervals is None:
+        _refuse_format(target, kind)
+    lower, upper = (np.ascontiguousarray(bounds, np.float64) for bounds in (intervals.lower, intervals.upper))
+    return write_model(Explicit.of(mdp, (lower, upper)), target, kind, meta)
+
+
+def _refuse_format(file: Path, kind: Format) -> Any:
+    able = " or ".join(format.name for format in FORMATS.values() if format.open_intervals is not None)
+    _checks.fail(f"intervals must be in a {able} file: {file.name} is {kind.name}")

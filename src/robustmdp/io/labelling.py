@@ -1,0 +1,86 @@
+"""The states that a file labels, and those that are initial: from lists of states to the fields of a model, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.io.words import shown
+from robustmdp.models import MDP
+from robustmdp.models.consistency import check_label_room
+from robustmdp.models.labels import Labels, checked_initial, read_only
+
+INIT, DEADLOCK, END = "init", "deadlock", "end"  # PRISM's and Storm's words for initial states and dead ends, and ours
+States = npt.NDArray[np.int64]
+
+
+class Labelling(NamedTuple):
+    """States by label, and the initial states, as a file lists them: in any order, perhaps twice."""
+
+    labels: Mapping[str, States]
+    initial: States
+
+
+NO_LABELLING = Labelling({}, np.empty(0, np.int64))
+
+
+def to_labelling(states: Mapping[str, Sequence[int]]) -> Labelling:
+    """From the states of every label; those of `init` are the initial ones."""
+    arrays = {name: np.array(listed, np.int64) for name, listed in states.items()}
+    initial = arrays.pop(INIT, NO_LABELLING.initial)
+    return Labelling(arrays, initial)
+
+
+def label_states(mdp: MDP, labelling: Labelling, name: str) -> MDP:
+    """The model with what a file without notes says of its states."""
+    if not labelling.labels and not len(labelling.initial):
+        return mdp
+    labels = to_masks(labelling.labels, mdp, name)
+    return mdp._replace(labels=labels, initial=uniform(labelling.initial, mdp.n_states))
+
+
+def to_masks(labels: Mapping[str, States], mdp: MDP, name: str) -> Labels:
+    """(S,) bool for each label, after a look at the memory that these need."""
+    check_label_room(mdp.n_states, len(labels), mdp.nnz, name)
+    masks = {}
+    for label, states in sorted(labels.items()):
+        _checks.must(bool(label), f"the labels of {name} must have names: got an empty one")
+        wrong = states[(states < 0) | (states >= mdp.n_states)]
+        if wrong.size:
+            _checks.fail(
+                f"the states of label {shown(label)} in {name} must lie in 0..{mdp.n_states - 1}: got {wrong[0]}"
+            )
+        masks[label] = np.zeros(mdp.n_states, bool)
+        masks[label][states] = True
+        read_only(masks[label])
+    return Labels(masks)
+
+
+def uniform(states: States, n_states: int) -> npt.NDArray[np.float64] | None:
+    """The same probability for each of these states; None where there are none."""
+    if not len(states):
+        return None
+    initial = np.zeros(n_states)
+    initial[states] = 1.0
+    return checked_initial(initial / initial.sum(), n_states)
+
+
+def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> npt.NDArray[np.float64] | None:
+    """(S,) probabilities from (state, probability)."""
+    wrong = [state for state, _ in pairs if state >= n_states]
+    if wrong:
+        _checks.fail(f"the initial states in {name} must lie in 0..{n_states - 1}: got {wrong[0]}")
+    initial = np.zeros(n_states)
+    for state, probability in pairs:
+        initial[state] = probability
+    return checked_initial(initial, n_states, f"initial in {name}")
+
+
+def to_pairs(initial: npt.NDArray[Any]) -> tuple[tuple[int, float], ...]:
+    """The reverse, without states of probability 0."""
+    states = np.flatnonzero(initial)
+    return tuple(zip(states.tolist(), initial[states].tolist(), strict=True))
