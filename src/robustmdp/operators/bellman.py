@@ -184,12 +184,13 @@ class RobustBellman:
         self.sweep(v, np.empty(self.mdp.n_states), self._best)
         return self.mdp.actions[self._best].astype(np.int64)
 
-    def worst_case(self, v: npt.ArrayLike) -> Response:
+    def worst_case(self, v: npt.ArrayLike, onto: MDP | None = None) -> Response:
         """Nature's answer to v at every pair, the same whatever was solved before.
 
-        The model keeps the rewards, the penalty is discount * weight * D.
+        The model keeps the rewards, or takes those of `onto`, a model with the same transitions; the penalty is
+        discount * weight * D.
         """
-        mdp = self.mdp
+        mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)

@@ -29,6 +29,10 @@ class PolicyRows(NamedTuple):
         table[mdp.states[self.pairs], mdp.actions[self.pairs]] = self.weights
         return np.asarray(table.argmax(axis=1), dtype=np.int64)
 
+    def on(self, mdp: MDP) -> PolicyRows:
+        """The same policy on a model with the same pairs and other successors."""
+        return rows_of_pairs(mdp, self.pairs)._replace(weights=self.weights, state_ptr=self.state_ptr)
+
 
 class PolicyPairs(NamedTuple):
     """The pairs that a policy uses, by rising numbers, and their probabilities, (n,) each."""

@@ -12,8 +12,12 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
+from robustmdp.operators.pinned import PinnedBellman
+from robustmdp.operators.policy import policy_rows
 from robustmdp.planning import horizon
 from robustmdp.planning.run import Callback, Solver
+from robustmdp.planning.totals.problem import total_reward
+from robustmdp.planning.totals.search import Search
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
@@ -129,3 +133,54 @@ class FiniteHorizon:
         terminal = self._terminal(mdp)
         solution = horizon.run_backwards(bellman, terminal, self.steps, tol=tol, policies=rows, callback=callback)
         return replace(solution, policy=as_given(given))
+
+
+@dataclass(frozen=True)
+class TotalReward:
+    """v(s) = max over policies of inf over nature of E[sum of all rewards until the end], without a discount.
+
+    The discount of the model is ignored. Rewards may be at least 0, or at most 0, or of both signs if the end is reached
+    whatever happens; staying for ever where nothing is paid is worth 0 in the first two cases. A value that is not
+    finite is refused with the name of a state. `lower` is proved for the policy that is returned.
+
+    >>> from robustmdp import MDP, Nominal, solve
+    >>> world = MDP.from_rows([0, 0], [0, 0], [0, 1], [0.75, 0.25], [1.0, 1.0], 1.0, n_states=1)  # 1 leads to the end
+    >>> solve(world, Nominal(), criterion=TotalReward()).value.round(6)  # 1/0.25
+    array([4.])
+    """
+
+    def solve(
+        self,
+        mdp: MDP,
+        ambiguity: Ambiguity,
+        *,
+        solver: Solver | None,
+        tol: float,
+        threads: int | None,
+        callback: Callback | None,
+        start: npt.ArrayLike | None,
+    ) -> Solution:
+        problem = total_reward(_without_discount(mdp, ambiguity, threads), None)
+        return Search(problem, tol, solver, callback).run(start)
+
+    def evaluate(
+        self,
+        mdp: MDP,
+        policy: npt.ArrayLike,
+        ambiguity: Ambiguity,
+        *,
+        tol: float,
+        threads: int | None,
+        callback: Callback | None,
+        start: npt.ArrayLike | None,
+    ) -> Solution:
+        given = np.array(policy)
+        problem = total_reward(_without_discount(mdp, ambiguity, threads), policy_rows(mdp, given))
+        return replace(Search(problem, tol, None, callback).run(start), policy=as_given(given))
+
+
+def _without_discount(mdp: MDP, ambiguity: Ambiguity, threads: int | None) -> PinnedBellman:
+    if not isinstance(mdp, MDP):
+        raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+    nothing = np.zeros(mdp.n_states, dtype=bool)
+    return PinnedBellman(mdp.with_discount(1.0), ambiguity, nothing, np.zeros(mdp.n_states), threads=threads)

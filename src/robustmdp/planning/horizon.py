@@ -14,7 +14,7 @@ from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, policy_rows
 from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, check_tolerance
-from robustmdp.result import Solution, Status
+from robustmdp.result import Adversary, Solution, Status
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -131,12 +131,13 @@ def _solution(
 class StepwiseAdversary:
     """Nature's answers to values that depend on the step, (T+1, S); made when asked for."""
 
-    bellman: RobustBellman
+    bellman: Adversary
 
     @property
     def mdp(self) -> MDP:
         """The model."""
-        return self.bellman.mdp
+        mdp: MDP = self.bellman.mdp
+        return mdp
 
     def worst_case(self, v: FloatArray) -> StepwiseResponse:
         """At step t nature answers to v[t+1]."""
@@ -147,7 +148,7 @@ class StepwiseAdversary:
 class StepwiseResponse:
     """The same as `Response`, one for each step."""
 
-    bellman: RobustBellman
+    bellman: Adversary
     v: FloatArray
 
     @property
@@ -169,7 +170,7 @@ class StepwiseResponse:
 class WorstCases(Sequence[MDP]):
     """The worst-case model of each step; one is made when it is asked for, so that long horizons fit into memory."""
 
-    def __init__(self, bellman: RobustBellman, v: FloatArray) -> None:
+    def __init__(self, bellman: Adversary, v: FloatArray) -> None:
         self._bellman, self._v = bellman, v
 
     def __len__(self) -> int:
@@ -182,7 +183,8 @@ class WorstCases(Sequence[MDP]):
     def __getitem__(self, step: int | slice) -> MDP | list[MDP]:
         if isinstance(step, slice):
             return [self[t] for t in range(*step.indices(len(self)))]
-        return self._bellman.worst_case(self._v[range(len(self))[step] + 1]).model
+        model: MDP = self._bellman.worst_case(self._v[range(len(self))[step] + 1]).model
+        return model
 
     def __repr__(self) -> str:
         return f"worst-case models of {len(self)} steps"

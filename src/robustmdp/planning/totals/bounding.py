@@ -16,7 +16,7 @@ from robustmdp.planning.linear import ChainSolver, product
 from robustmdp.planning.totals import graphs
 from robustmdp.planning.totals.certificates import proves_lower, proves_upper
 from robustmdp.planning.totals.problem import Problem, Rule
-from robustmdp.planning.totals.sides import Side
+from robustmdp.planning.totals.sides import Side, solve_chain
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -26,6 +26,7 @@ _SHARE = 0.125  # of the tolerance that a bound's drift may use up
 _LEAST_DRIFT = 2e-14  # of the values: less is lost in rounding
 _ATTEMPTS = 7
 _COARSER = 8.0
+_FINER = 0.4
 
 
 class Choices(NamedTuple):
@@ -56,7 +57,7 @@ class Bounding:
         self.problem, self.choices = problem, choices
         bellman = problem.bellman
         self.fixed = bellman.with_model(_model_of(bellman, choices.answer), Nominal())
-        self.chain = self.fixed.chain(choices.policy, choices.v)
+        self.chain = self.fixed.chain(choices.policy.on(self.fixed.mdp), choices.v)
         self.idle = self._idle_in_chain() if problem.idle_is_zero else np.zeros(bellman.mdp.n_states, dtype=bool)
 
     def _idle_in_chain(self) -> BoolArray:
@@ -71,10 +72,10 @@ class Bounding:
         chain = with_fixed_values(
             self.chain._replace(cost=np.ones(bellman.mdp.n_states)), np.flatnonzero(bellman.pinned | self.idle), 0.0
         )
-        with np.errstate(all="ignore"):
-            w = ChainSolver(can_end=True).reduce_residual(chain, np.zeros(bellman.mdp.n_states), 0.01)
-            residual = np.max(np.abs(chain.cost - product(chain, w)))
-        return w if np.isfinite(w).all() and residual <= 0.5 and w.min() >= -0.5 else None
+        w = solve_chain(ChainSolver(can_end=True), chain, np.zeros(bellman.mdp.n_states), 0.01)
+        if w is None or w.min() < -0.5:
+            return None
+        return w if float(np.max(np.abs(chain.cost - product(chain, w)))) <= 0.5 else None
 
     def bounds(self, tol: float) -> Bounds | None:
         """With an error of about tol * max(1, max|value|), where rounding allows it; None where nothing is proved."""
@@ -82,10 +83,21 @@ class Bounding:
         if times is None:
             return None
         scale = max(1.0, float(np.max(np.abs(self.choices.v))))
-        drift = max(_SHARE * tol * scale / max(1.0, float(times.max())), _LEAST_DRIFT * scale)
+        least = _LEAST_DRIFT * scale
+        drift = max(_SHARE * tol * scale / max(1.0, float(times.max())), least)
+        sides = self._lower_side(), self._upper_side()
+        found = [self._proved(side, drift, self.choices.v) for side in sides]
+        if all(bound is not None for bound in found):
+            width = 0.5 * float(np.max(found[1] - found[0]))
+            share = _FINER * tol * scale / width if width > tol * scale else 1.0
+            if share < 1.0 and share * drift >= least:  # some choices that are as good take longer
+                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, found, strict=True)]
+                found = [old if new is None else new for old, new in zip(found, finer, strict=True)]
+        return self._bounds(*found)
+
+    def _bounds(self, lower: FloatArray | None, upper: FloatArray | None) -> Bounds | None:
+        """What is proved together with what was known before."""
         problem = self.problem
-        lower = self._proved(self._lower_side(), -drift)
-        upper = self._proved(self._upper_side(), drift)
         if lower is None and upper is None:
             return None
         low = problem.floor if lower is None else np.maximum(lower, problem.floor)
@@ -95,11 +107,10 @@ class Bounding:
             self.choices.policy, np.where(pinned, values, np.minimum(low, high)), np.where(pinned, values, high)
         )
 
-    def _proved(self, side: Side, drift: float) -> FloatArray | None:
+    def _proved(self, side: Side, drift: float, start: FloatArray) -> FloatArray | None:
         """The finest bound that can be proved."""
-        v = self.choices.v
         for _ in range(_ATTEMPTS):
-            proposed = side.propose(v, drift, 0.25 * abs(drift))
+            proposed = side.propose(start, drift if side.is_upper else -drift, 0.25 * drift)
             if proposed is not None and self._holds(side, proposed):
                 return proposed
             drift *= _COARSER
@@ -121,6 +132,7 @@ class Bounding:
         return self._side(bellman, problem.policy, problem.upper_rule, is_upper=True)
 
     def _side(self, bellman: PinnedBellman, policy: PolicyRows | None, rule: Rule, *, is_upper: bool) -> Side:
+        policy = None if policy is None else policy.on(bellman.mdp)
         if rule is Rule.PROGRESS:
             return Side(bellman, policy, is_upper, self.idle)
         usable = self.problem.usable

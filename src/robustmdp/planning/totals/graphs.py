@@ -75,16 +75,20 @@ def without_payoff(mdp: MDP) -> BoolArray:
     return ~np.logical_or.reduceat(mdp.rewards != 0.0, mdp.indptr[:-1])
 
 
-def end_components(bellman: RobustBellman, usable: BoolArray, pinned: BoolArray, *, is_fixed: bool) -> Groups:
+def end_components(
+    bellman: RobustBellman, usable: BoolArray, pinned: BoolArray, *, is_fixed: bool, payoff: bool = False
+) -> Groups:
     """The largest sets of states that can be kept for ever without payoff, by those whose choice is left.
 
     A pair can stay where nature can avoid all successors outside. With `is_fixed` the policy is given: a state stays
-    only if all pairs that it uses do.
+    only if all pairs that it uses do. With `payoff` rewards do not matter.
     """
     mdp = bellman.mdp
     states, size = mdp.states, mdp.n_states
     owners = np.repeat(states, np.diff(mdp.indptr))
-    alive = usable & without_payoff(mdp) & ~pinned[states]
+    alive = usable & ~pinned[states]
+    if not payoff:
+        alive &= without_payoff(mdp)
     while True:
         if is_fixed:
             broken = np.zeros(size, dtype=bool)

@@ -25,6 +25,16 @@ BoolArray = npt.NDArray[np.bool_]
 _MOST_STEPS = 40
 
 
+def solve_chain(linear: ChainSolver, chain: Chain, start: FloatArray, target: float) -> FloatArray | None:
+    """v = cost + P v; None where the chain has no solution, or none that can be found."""
+    try:
+        with np.errstate(all="ignore"):
+            v = linear.reduce_residual(chain, start, target)
+    except (ZeroDivisionError, RuntimeError):  # a Krylov method that broke down, a singular factor
+        return None
+    return v if np.isfinite(v).all() else None
+
+
 @dataclass(eq=False)
 class Side:
     """Values with a payment of `drift` per step added: more than T u where drift > 0, so that u proves a bound.
@@ -53,10 +63,10 @@ class Side:
             residual = chain.cost - product(chain, v)
             if float(np.max(np.abs(residual))) <= target:
                 break
-            with np.errstate(all="ignore"):
-                v = self.linear.reduce_residual(chain, v, target)
-            if not np.isfinite(v).all():
+            solved = solve_chain(self.linear, chain, v, target)
+            if solved is None:
                 return None
+            v = solved
         return v
 
     def _chain(self, v: FloatArray, drift: float) -> Chain:
