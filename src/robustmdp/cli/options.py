@@ -64,6 +64,7 @@ weight_option = click.option("--weight", type=float, help="Penalty per unit of d
 radius_option = click.option("--radius", type=float, help="Of a ball: how far nature may go (rho).")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
+any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
     "--initial", metavar="STATE", help="Where it begins, by name or number; all alike if not given."
 )
@@ -71,6 +72,10 @@ threads_option = click.option("--threads", type=int, help="Cores to use; all if 
 rows_option = click.option(
     "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="Lines of the table to show."
 )
+tolerance_option = click.option(
+    "--tol", type=float, default=1e-8, show_default=True, help="Certified error, relative to max(1, |value|)."
+)
+solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks
@@ -91,6 +91,27 @@ class SetChoice:
         balls: dict[str | None, Any] = {"l1": rm.L1, "l2": rm.L2, "linf": rm.LInf, "contamination": rm.Contamination}
         return balls[self.name](level, support=_parse_support(self.support, mdp))  # type: ignore[no-any-return]
 
+    @property
+    def level_name(self) -> str:
+        """What its level is: weight, radius, level, share or aversion."""
+        return _KINDS[self.name].level if self.name is not None else "weight"
+
+    @property
+    def is_divergence(self) -> bool:
+        """Whether it is one of the paper's sets, or none at all."""
+        return self.name in (None, "penalty", "ball")
+
+    def within(self, bounds: Interval | None) -> SetChoice:
+        """The intervals of a file where nothing else was asked for."""
+        if self.name is not None or bounds is None:
+            return self
+        return dataclasses.replace(self, name="interval", levels=self.levels)
+
+    def __str__(self) -> str:
+        support = "" if self.support is None else f", support {self.support}"
+        share = "" if self.share is None else f", a share of {self.share:g} beside the mean"
+        return f"{self.name}{support}{share}"
+
     def curve_levels(self, mdp: MDP, threads: int | None) -> list[float]:
         """Those that were typed, or some from hardly robust to nearly the minimum over the successors."""
         import numpy as np
@@ -108,6 +129,14 @@ class SetChoice:
         return np.geomspace(*span, _CURVE_LEVELS).tolist()  # type: ignore[no-any-return]
 
 
+def check_known(options: Mapping[str, Any], command: str, known: Sequence[str], why: str) -> None:
+    """Refuse a set with which a command can do nothing."""
+    word = options["set_name"]
+    if word is not None and word.lower() in SETS:
+        listed = _listed([f"--set {name}" for name in known], "and")
+        _checks.must(word.lower() in known, f"{command} knows {listed}, {why}: got --set {word}")
+
+
 def parse_ambiguity(options: Mapping[str, Any], mdp: MDP | None = None, bounds: Interval | None = None) -> Ambiguity:
     """The one set that was asked for; without any, the intervals of the model's file, or the model itself."""
     return build_set(parse_set(options), mdp, bounds)
@@ -117,19 +146,25 @@ def build_set(choice: SetChoice, mdp: MDP | None, bounds: Interval | None = None
     """The same in two parts, so that what is typed wrongly is refused before a model is read."""
     from robustmdp import Nominal
 
+    choice = choice.within(bounds)
     if choice.name is None:
-        if bounds is None:
-            example = "as in --set l1 --radius 0.1 --optimistic"
-            _checks.must(not choice.optimistic, f"--optimistic must come with a set, {example}")
-            return Nominal()
-        choice = dataclasses.replace(choice, name="interval", levels=(1.0,))
-    return choice.at(choice.levels[0], mdp, bounds)  # type: ignore[arg-type]
+        example = "as in --set l1 --radius 0.1 --optimistic"
+        _checks.must(not choice.optimistic, f"--optimistic must come with a set, {example}")
+        return Nominal()
+    return choice.at(choice.levels[0] if choice.levels else 1.0, mdp, bounds)  # type: ignore[arg-type]
 
 
 def parse_set(
-    options: Mapping[str, Any], *, plural: Mapping[str, str] | None = None, needs_level: bool = True
+    options: Mapping[str, Any],
+    *,
+    plural: Mapping[str, str] | None = None,
+    needs_level: bool = True,
+    typed_divergence: bool = True,
 ) -> SetChoice:
-    """From the options of a command; `plural` says how it calls options of several levels."""
+    """From the options of a command; `plural` says how it calls options of several levels.
+
+    `typed_divergence` is False where --divergence says something of worlds as well, and goes with any set.
+    """
     from robustmdp.divergences import divergence_named
 
     divergence = divergence_named(options["divergence"])
@@ -141,13 +176,12 @@ def parse_set(
     if name is None:
         return SetChoice(None, (), divergence, optimistic=bool(options.get("optimistic")))
     kind = _KINDS[name]
-    given += ["divergence"] if was_typed("divergence") else []
+    given += ["divergence"] if typed_divergence and was_typed("divergence") else []
     _check_options(name, kind, given, spelled)
     levels = typed[kind.level] or typed["level"]
-    if not levels and name == "interval":
-        levels = (1.0,)
     _checks.must(
-        bool(levels) or not needs_level, f"--set {name} must come with {spelled[kind.level]}, as in {kind.example}"
+        bool(levels) or not needs_level or name == "interval",  # whose width is known
+        f"--set {name} must come with {spelled[kind.level]}, as in {kind.example}",
     )
     share = typed["share"] if "share" in kind.takes else ()
     _checks.must(len(share) <= 1, f"--share must be one number for --set {name}: got {len(share)}")
@@ -182,13 +216,13 @@ def _check_options(name: str, kind: _Kind, given: list[str], spelled: Mapping[st
     for option in given:
         takes = _listed([spelled[each] for each in known], "and")
         _checks.must(
-            option in known or option == "level", f"--set {name} takes {takes}: got {spelled[option]}, which it has not"
+            option in known or option == "level", f"--set {name} takes {takes}: got {spelled[option]}"
         )
     twice = kind.level != "level" and {"level", kind.level} <= set(given)
     _checks.must(not twice, f"give {spelled[kind.level]} or {spelled['level']}, not both: they are the same")
 
 
-def _listed(words: list[str], last: str) -> str:
+def _listed(words: Sequence[str], last: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 

@@ -127,14 +127,20 @@ def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) ->
         return mdp.state_names.index(word)
     if word.isdecimal():
         _checks.must(
-            int(word) < mdp.n_states or not others, f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}"
+            int(word) < mdp.n_states or option == "--initial", f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}"
         )
         return int(word)
-    if mdp.state_names:
-        close = difflib.get_close_matches(word, [*others, *mdp.state_names], n=_MOST_NAMES)
-        _checks.nearest(option, word, [*others, *mdp.state_names] if mdp.n_states <= _MOST_NAMES else close)
-    also = "".join(f"{other}, " for other in others)
-    _checks.fail(f"{option} must be {f'{also}or ' if others else ''}the number of a state: got {word!r}")
+    known = [*others, *(mdp.state_names or ("the number of a state",))]
+    _checks.must(len(known) > 1, f"{option} must be the number of a state: got {word!r}")
+    close = difflib.get_close_matches(word, known, n=_MOST_NAMES)
+    _checks.nearest(option, word, known if len(known) <= len(others) + _MOST_NAMES else close)
+
+
+def parse_states(mdp: MDP, word: str | None, option: str) -> str | list[int] | None:
+    """A label of the model, or states by name or number with commas between them."""
+    if word is None or word in mdp.labels:
+        return word
+    return [parse_state(mdp, part.strip(), option, list(mdp.labels)) for part in word.split(",")]
 
 
 def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:
