@@ -94,11 +94,13 @@ def chain_value(rows: Sequence[dict[int, Fraction]], cost: Sequence[Fraction], p
 
 
 def is_proper(rows: Sequence[dict[int, Fraction]], pins: dict[int, Value]) -> list[bool]:
-    """Whether the end or a pin is reached surely, for each state."""
+    """Whether a pin is reached surely, or the end if there are none, for each state."""
     n = len(rows)
-    edges = [{n} if s in pins else {t for t, p in rows[s].items() if p > 0} for s in range(n)]
+    stop, away = n + 1, n
+    edges = [{stop} if s in pins else {t for t, p in rows[s].items() if p > 0} for s in range(n)]
+    edges = [{stop if t == away and not pins else t for t in e} for e in edges]
     reach = _closure(edges, n)
-    return [all(t == n or n in reach[t] for t in reach[s] | {s}) for s in range(n)]
+    return [away not in reach[s] and all(t == stop or stop in reach[t] for t in reach[s] | {s}) for s in range(n)]
 
 
 def _closure(edges: list[set[int]], n: int) -> list[set[int]]:
@@ -179,7 +181,9 @@ def play(
     return Judged(value, policies, proper)
 
 
-def random_world(rng: np.random.Generator, family: str, sign: int, n_states: int = 3) -> tuple[World, rm.MDP, Any]:
+def random_world(
+    rng: np.random.Generator, family: str, sign: int, n_states: int = 3, *, ends: bool = True
+) -> tuple[World, rm.MDP, Any]:
     """Tenths everywhere, rewards often 0, loops, several families of sets; sign of the rewards: 1, -1 or 0 for both."""
     world: World = []
     columns: list[tuple[int, int, int, float, float]] = []
@@ -190,7 +194,7 @@ def random_world(rng: np.random.Generator, family: str, sign: int, n_states: int
         pairs = []
         for a in range(int(rng.integers(1, 3))):
             size = int(rng.integers(1, 4))
-            successors = tuple(sorted(rng.choice(n_states + 1, size=size, replace=False).tolist()))
+            successors = tuple(sorted(rng.choice(n_states + int(ends), size=size, replace=False).tolist()))
             p = _tenths(rng, size)
             reward = Fraction(int(rng.choice([0, 0, 1, 2])) * (sign or int(rng.choice([-1, 1]))))
             lower, upper = _limits(rng, p)

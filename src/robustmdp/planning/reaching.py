@@ -136,9 +136,10 @@ class _Question:
         player_wants, helps = self.sign < 0, self.ambiguity.sign < 0
         nature_wants = player_wants == helps
         free = self._sums(self.goal, np.zeros(self.mdp.n_states))
-        finite = sure.reached_surely(free, self.goal, player_wants=player_wants, nature_wants=nature_wants)
+        surely = sure.reached_surely(free, self.goal, player_wants=player_wants, nature_wants=nature_wants)
+        finite = surely.states
         if not (finite & ~self.goal).any():
-            return self._all_known(free, finite)
+            return self._all_known(surely)
         forbidden, tempting = self._pairs(free, finite, player_wants=player_wants, nature_wants=nature_wants)
         pinned = self.goal | ~finite
         size = 1e4 * max(1.0, float(np.max(np.abs(self.mdp.rewards)))) if tempting else 0.0
@@ -152,14 +153,14 @@ class _Question:
             size = nearer  # only its order matters, and large numbers cost digits
         if tempting:
             self._check_avoided(solution, finite)
-        return self._present(_with_infinite(solution, ~finite, self.sign), bellman)
+        return self._present(self._with_infinite(solution, surely), bellman)
 
     def _until_goal(self, bellman: PinnedBellman, helps: bool) -> Problem:
         """Who makes the sum small must reach the goal: his bound is proved by progress, the other by collapse."""
         low, high = bellman.mdp.reward_range
-        states = self.mdp.n_states
-        floor = np.full(states, 0.0 if low >= 0.0 else -np.inf)
-        ceiling = np.full(states, 0.0 if high <= 0.0 else np.inf)
+        # Whoever does not reach the goal has an infinite sum, so its sign bounds it on one side only.
+        floor = np.full(self.mdp.n_states, 0.0 if low >= 0.0 and self.sign > 0 else -np.inf)
+        ceiling = np.full(self.mdp.n_states, 0.0 if high <= 0.0 and self.sign < 0 else np.inf)
         lower, upper = Rule.PROGRESS, Rule.COLLAPSE
         if self.sign > 0:
             lower, upper = (Rule.PROGRESS, Rule.PROGRESS) if helps else (Rule.COLLAPSE, Rule.PROGRESS)
@@ -175,7 +176,7 @@ class _Question:
         mine = (finite & ~self.goal)[mdp.states]
         forbidden = np.zeros(mdp.n_pairs, dtype=bool)
         if player_wants:
-            forbidden = mine & touches & ~(free.can_avoid(leads_away) if nature_wants else False)
+            forbidden = mine & touches & ~(free.can_avoid(leads_away) & nature_wants)
         left = mine & touches & ~forbidden
         if left.any():
             ends = left & np.logical_or.reduceat(mdp.indices == mdp.n_states, mdp.indptr[:-1])
@@ -209,12 +210,22 @@ class _Question:
         mdp = self.mdp.with_discount(1.0).with_rewards(self.sign * self.mdp.rewards)
         return PinnedBellman(mdp, self.ambiguity, pinned, values, forbidden=forbidden, threads=self.threads)
 
-    def _all_known(self, bellman: PinnedBellman, finite: BoolArray) -> Solution:
+    def _all_known(self, surely: sure.Surely) -> Solution:
         """Nothing to compute: 0 at the goal, infinite elsewhere."""
-        pinned = np.ones(self.mdp.n_states, dtype=bool)
-        bellman = self._sums(pinned, np.zeros(self.mdp.n_states))
+        bellman = self._sums(np.ones(self.mdp.n_states, dtype=bool), np.zeros(self.mdp.n_states))
         solution = Search(self._until_goal(bellman, False), self.tol, None, self.callback).run(None)
-        return self._present(_with_infinite(solution, ~finite, self.sign), bellman)
+        return self._present(self._with_infinite(solution, surely), bellman)
+
+    def _with_infinite(self, solution: Solution, surely: sure.Surely) -> Solution:
+        """Infinite where the goal is not reached surely, with a policy that sees to it."""
+        infinite = ~surely.states
+        if not infinite.any():
+            return solution
+        bounds = (np.where(infinite, self.sign * np.inf, x) for x in (solution.value, solution.lower, solution.upper))
+        value, lower, upper = bounds
+        q = np.where(infinite[:, None] & np.isfinite(solution.q), self.sign * np.inf, solution.q)
+        policy = np.where(infinite, self.mdp.actions[surely.spoiling], solution.policy).astype(np.int64)
+        return replace(solution, value=value, lower=lower, upper=upper, q=q, policy=policy)
 
     def _present(self, solution: Solution, bellman: PinnedBellman, steps: int | None = None) -> Solution:
         """With the player's own sign, and nature's answers as changes of the original model."""
@@ -232,10 +243,3 @@ class _Question:
             adversary=adversary,
         )
 
-
-def _with_infinite(solution: Solution, infinite: BoolArray, sign: float) -> Solution:
-    if not infinite.any():
-        return solution
-    value, lower, upper = (np.where(infinite, sign * np.inf, x) for x in (solution.value, solution.lower, solution.upper))
-    q = np.where(infinite[:, None] & np.isfinite(solution.q), sign * np.inf, solution.q)
-    return replace(solution, value=value, lower=lower, upper=upper, q=q)

@@ -133,8 +133,11 @@ class Bounding:
 
     def _side(self, bellman: PinnedBellman, policy: PolicyRows | None, rule: Rule, *, is_upper: bool) -> Side:
         policy = None if policy is None else policy.on(bellman.mdp)
+        cap = self.problem.ceiling if is_upper else self.problem.floor
+        if not np.isfinite(cap).any():
+            cap = None
         if rule is Rule.PROGRESS:
-            return Side(bellman, policy, is_upper, self.idle)
+            return Side(bellman, policy, is_upper, self.idle, cap=cap if self.problem.idle_is_zero else None)
         usable = self.problem.usable
         if policy is not None:
             usable = np.zeros(bellman.mdp.n_pairs, dtype=bool)
@@ -144,7 +147,7 @@ class Bounding:
         if self.problem.idle_is_zero:  # nobody who could still choose can get anything
             idle = _never_pays(bellman, usable)
         collapsed = groups if (groups.label >= 0).any() else None
-        return Side(bellman, policy, is_upper, idle, collapsed)
+        return Side(bellman, policy, is_upper, idle, collapsed, cap)
 
 
 def _model_of(bellman: PinnedBellman, answer: Response) -> MDP:

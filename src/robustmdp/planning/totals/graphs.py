@@ -38,6 +38,11 @@ def components(sources: npt.NDArray[Any], targets: npt.NDArray[Any], size: int) 
 
 def can_reach(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolArray) -> BoolArray:
     """The states from which a path along sources -> targets leads to the goal, (S,); its own states included."""
+    return paths_to(sources, targets, goal)[0]
+
+
+def paths_to(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolArray) -> tuple[BoolArray, IntArray]:
+    """The same, and the next state of a shortest path, (S,), negative where there is none."""
     from scipy.sparse.csgraph import breadth_first_order
 
     size = len(goal)
@@ -48,10 +53,11 @@ def can_reach(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolAr
         np.concatenate([sources[inside], goals]),
         size + 1,
     )
-    found = breadth_first_order(backwards, size, directed=True, return_predecessors=False)
+    found, following = breadth_first_order(backwards, size, directed=True)
     reached = np.zeros(size + 1, dtype=bool)
     reached[found] = True
-    return reached[:-1]
+    towards = np.where(following[:-1] == size, -1, following[:-1]).astype(np.int64)
+    return reached[:-1], towards
 
 
 def edges(mdp: MDP, pairs: BoolArray) -> tuple[IntArray, IntArray]:

@@ -46,6 +46,8 @@ class Side:
     is_upper : whether those whose choice is left maximise
     idle : (S,) states that are worth 0
     groups : end components to be collapsed, or None
+    cap : (S,) bounds that are known beforehand: values beyond them are not needed, so that nobody's way to spend more
+        time where nothing can be gained has to be found
     """
 
     bellman: PinnedBellman
@@ -53,6 +55,7 @@ class Side:
     is_upper: bool
     idle: BoolArray
     groups: graphs.Groups | None = None
+    cap: FloatArray | None = None
     linear: ChainSolver = field(default_factory=lambda: ChainSolver(can_end=True))
 
     def propose(self, start: FloatArray, drift: float, target: float) -> FloatArray | None:
@@ -67,6 +70,21 @@ class Side:
             if solved is None:
                 return None
             v = solved
+        v = self._with_equal_groups(v)
+        if self.cap is None:
+            return v
+        return np.minimum(v, self.cap) if self.is_upper else np.maximum(v, self.cap)
+
+    def _with_equal_groups(self, v: FloatArray) -> FloatArray:
+        """The states of a group have one value; a linear solve leaves them close."""
+        if self.groups is None:
+            return v
+        members = np.flatnonzero(self.groups.label >= 0)
+        label = self.groups.label[members]
+        common = np.full(int(label.max()) + 1, -np.inf if self.is_upper else np.inf)
+        (np.maximum if self.is_upper else np.minimum).at(common, label, v[members])
+        v = v.copy()
+        v[members] = common[label]
         return v
 
     def _chain(self, v: FloatArray, drift: float) -> Chain:
@@ -95,7 +113,12 @@ class Side:
             moving[stuck] = False
         cost = chain.cost + np.where(moving, drift, 0.0)
         fixed = np.flatnonzero(self.idle)
-        return with_fixed_values(chain._replace(cost=cost), np.concatenate([fixed, stuck]), 0.0)
+        chain = with_fixed_values(chain._replace(cost=cost), np.concatenate([fixed, stuck]), 0.0)
+        if self.cap is None:
+            return chain
+        swept = chain.cost - product(chain, v) + v
+        beyond = np.flatnonzero(moving & (swept >= self.cap if self.is_upper else swept <= self.cap))
+        return with_fixed_values(chain, beyond, self.cap[beyond])
 
     def _best_pairs(self, v: FloatArray) -> tuple[IntArray, Representatives, Jumps]:
         """The best pair of each state; in a group, of all its states, those that leave it."""
