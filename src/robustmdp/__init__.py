@@ -133,7 +133,16 @@ _ROOMS = {
     ),
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
-    "planning": ("DualAscent", "FiniteHorizon", "PolicyIteration", "TotalReward", "ValueIteration", "evaluate", "reach", "solve"),
+    "planning": (
+        "DualAscent",
+        "FiniteHorizon",
+        "PolicyIteration",
+        "TotalReward",
+        "ValueIteration",
+        "evaluate",
+        "reach",
+        "solve",
+    ),
     "result": ("Solution", "Status"),
     "tuning": (
         "StressTable",
