@@ -8,6 +8,7 @@ from importlib import import_module
 PARTS = (
     "calls",
     "sweeps",
+    "sets",
     "shapes",
     "solvers",
     "work",

@@ -8,6 +8,7 @@ from itertools import product
 
 import numba
 import numpy as np
+from scipy import LowLevelCallable
 
 import robustmdp as rm
 from benchmarks.figure import Figure, best_time
@@ -94,6 +95,7 @@ def dense(world: rm.MDP) -> tuple[np.ndarray, np.ndarray]:
 def figures(steps: int = 404_000, replications: int = 32, repeats: int = 3, figure: bool = True) -> Iterator[Figure]:
     yield from beside_baseline(steps // 2, replications)
     yield from beside_transcription(steps, replications, repeats)
+    yield from beside_numba(50 * steps, repeats)
     if figure:
         yield time_of_figure()
 
@@ -161,6 +163,52 @@ def beside_transcription(steps: int, replications: int, repeats: int) -> Iterato
         )
         yield Figure(f"{name}: paper mode / Numba transcription", rates[0] / naive, 2.0, at_most=False)
         yield Figure(f"{name}: default / Numba transcription", rates[1] / naive, 1.2, at_most=False)
+
+
+@numba.njit
+def step_chain(state, action, rng):
+    """The chain as a function that Numba has compiled."""
+    u = rng.random()
+    if state == 9:
+        return 0.0, 0 if u < 0.5 else 9, False
+    return 1.0, state if u < (0.8 if action == 0 else 0.2) else state + 1, False
+
+
+_NUMBERS = numba.types.CPointer(numba.types.int64)
+
+
+@numba.cfunc(
+    numba.types.void(
+        numba.types.int64, numba.types.int64, numba.types.uint64, numba.types.CPointer(numba.types.double), _NUMBERS,
+        _NUMBERS, numba.types.voidptr,
+    )
+)  # fmt: skip
+def step_chain_by_address(state, action, random, reward, next_state, terminated, user_data):
+    """The same as machine code that the core calls."""
+    u = (random >> np.uint64(11)) * 2.0**-53
+    reward[0] = 0.0 if state == 9 else 1.0
+    if state == 9:
+        next_state[0] = 0 if u < 0.5 else 9
+    else:
+        next_state[0] = state if u < (0.8 if action == 0 else 0.2) else state + 1
+
+
+def beside_numba(samples: int, repeats: int) -> Iterator[Figure]:
+    """A simulator in machine code beside one that Numba's loops call."""
+    doubt = rm.Penalized(rm.ChiSquare(), WEIGHT)
+    learners = {
+        "rounds": rm.GenerativeQLearning(doubt),
+        "a trajectory": rm.MarkovianQLearning(doubt),
+        "epsilon-greedy": rm.MarkovianQLearning(doubt, rm.EpsilonGreedy(0.1)),
+    }
+    functions = step_chain, LowLevelCallable(step_chain_by_address.ctypes)
+    worlds = [rm.Simulator(function, 10, 2, 0.9, (0.0, 1.0)) for function in functions]
+    for name, learner in learners.items():
+        learner.run(worlds[0], samples=100)  # Numba compiles
+        looped, called = (
+            best_time(lambda: learner.run(world, samples=samples, record_every=10**12), repeats) for world in worlds
+        )
+        yield Figure(f"{name}, machine code / numba.njit: speed", looped / called, 1.0, at_most=False)
 
 
 def time_of_figure() -> Figure:

@@ -104,7 +104,7 @@ def _world(name: str, *sizes: float) -> rm.MDP:
 # Sweeps
 
 
-def _iterates(n_states: int) -> list[np.ndarray]:
+def iterates(n_states: int) -> list[np.ndarray]:
     """Successive iterates differ a little, as in a solver: nothing starts from its own answer."""
     rng = np.random.default_rng(0)
     first = rng.random(n_states) * 10.0
@@ -114,15 +114,15 @@ def _iterates(n_states: int) -> list[np.ndarray]:
 def sweep(world: list, ambiguity: str, threads: int) -> Task:
     mdp = _world(*world)
     bellman = rm.RobustBellman(mdp, SETS[ambiguity], threads=threads)
-    iterates, out = cycle(_iterates(mdp.n_states)), np.empty(mdp.n_states)
-    return Task(lambda: bellman.apply(next(iterates), out))
+    values, out = cycle(iterates(mdp.n_states)), np.empty(mdp.n_states)
+    return Task(lambda: bellman.apply(next(values), out))
 
 
 def scipy_sweep(world: list) -> Task:
     """The nominal sweep as a sparse product and a maximum; every state has all actions."""
     mdp = _world(*world)
     matrix = sp.csr_array((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, mdp.n_states))
-    v = _iterates(mdp.n_states)[0]
+    v = iterates(mdp.n_states)[0]
     shape = mdp.n_states, mdp.n_actions
     return Task(lambda: (mdp.rewards + mdp.discount * (matrix @ v)).reshape(shape).max(axis=1))
 

@@ -23,6 +23,7 @@ PUBLIC = [
     "EntropicRisk",
     "EpsilonGreedy",
     "Estimate",
+    "FiniteHorizon",
     "GenerativeQLearning",
     "Hellinger",
     "Interval",
@@ -48,6 +49,7 @@ PUBLIC = [
     "Status",
     "StressTable",
     "Suggestion",
+    "TotalReward",
     "TotalVariation",
     "Trajectory",
     "ValueIteration",
@@ -64,6 +66,7 @@ PUBLIC = [
     "matching_weight",
     "problems",
     "radius_from_counts",
+    "reach",
     "read",
     "read_interval",
     "read_log",
@@ -116,8 +119,8 @@ def test_every_name_is_documented(name: str) -> None:
 
 
 SIGNATURES = {
-    "solve": "(mdp, ambiguity, *, solver, tol, threads, callback, start)",
-    "evaluate": "(mdp, policy, ambiguity, *, tol, threads, callback, start)",
+    "solve": "(mdp, ambiguity, *, criterion, solver, tol, threads, callback, start)",
+    "evaluate": "(mdp, policy, ambiguity, *, criterion, tol, threads, callback, start)",
     "worst_case": "(ambiguity, p, v)",
     "matching_radius": "(mdp, ambiguity, initial, *, threads)",
     "matching_weight": "(mdp, ambiguity, initial, *, threads)",

@@ -22,7 +22,8 @@ int64_t length_of(int64_t replications, const Table<int32_t>& first, const Other
     return static_cast<int64_t>(first.shape(0));
 }
 
-Transitions room_of(const World& world, const Table<int32_t>& states, const Table<int32_t>& pairs,
+template <class Sampler>
+Transitions room_of(const World<Sampler>& world, const Table<int32_t>& states, const Table<int32_t>& pairs,
                     const Table<double>& rewards, const Table<int32_t>& following) {
     const int64_t length = length_of(world.replications(), states, pairs, rewards, following);
     return {states.data(), pairs.data(), rewards.data(), following.data(), length};
@@ -65,7 +66,7 @@ void bind_records(nb::module_& m) {
     nb::class_<LearnerArrays>(m, "LearnerState").def(nb::init<const nb::kwargs&>());
 }
 
-void require_same_size(const LearnerState& tables, const World& world) {
+template <class Sampler> void require_same_size(const LearnerState& tables, const World<Sampler>& world) {
     require(tables.n_pairs == world.n_pairs() && tables.replications == world.replications(),
             "learner and world must be of one size");
 }
@@ -78,40 +79,53 @@ void bind_evidence(nb::module_& m) {
              });
 }
 
-// A world with the model that it was made of.
-struct KnownWorld {
-    World world;
-    Behaviour behaviour;
+// A world and who acts in it; arrays that it reads are kept alive.
+template <class Sampler> struct BoundWorld {
+    Offsets state_ptr;
+    World<Sampler> world;
     std::optional<Steps> epsilon;
+    Behaviour behaviour;
+
+    BoundWorld(Offsets state_ptr, Sampler sampler, Array<const uint64_t> keys, std::optional<Numbers> probabilities,
+               std::optional<Steps> epsilon)
+        : state_ptr(state_ptr), world(std::move(sampler), {keys.data(), keys.data() + keys.size()}), epsilon(epsilon) {
+        behaviour.state_ptr = state_ptr.data();
+        behaviour.epsilon = this->epsilon ? &*this->epsilon : nullptr;
+        if (!probabilities) return;
+        require(static_cast<int64_t>(probabilities->size()) == world.n_pairs(),
+                "a behaviour policy must have one probability per pair");
+        behaviour.probabilities.fill(state_ptr.data(), static_cast<int64_t>(state_ptr.size()) - 1,
+                                     probabilities->data());
+    }
 };
 
-void bind_world(nb::module_& m) {
-    nb::class_<KnownWorld>(m, "World")
-        .def(
-            "__init__",
-            [](KnownWorld* self, const ModelArrays& model, Array<const uint64_t> keys, std::optional<Numbers> behaviour,
-               std::optional<Steps> epsilon) {
-                new (self) KnownWorld{World(model.view, {keys.data(), keys.data() + keys.size()}), {}, epsilon};
-                self->behaviour.state_ptr = model.view.state_ptr;
-                self->behaviour.epsilon = self->epsilon ? &*self->epsilon : nullptr;
-                if (!behaviour) return;
-                require(static_cast<int64_t>(behaviour->size()) == model.view.n_pairs,
-                        "a behaviour policy must have one probability per pair");
-                self->behaviour.probabilities.fill(model.view.state_ptr, model.view.n_states, behaviour->data());
-            },
-            nb::arg("model"), nb::arg("keys"), nb::arg("behaviour").none(), nb::arg("epsilon").none(),
-            nb::keep_alive<1, 2>())
-        .def("number",
-             [](const KnownWorld& self, int64_t r, int64_t position) { return self.world.number(r, position); })
+template <class Sampler> nb::class_<BoundWorld<Sampler>> bind_draws(nb::module_& m, const char* name) {
+    using Bound = BoundWorld<Sampler>;
+    return nb::class_<Bound>(m, name)
+        .def("number", [](const Bound& self, int64_t r, int64_t position) { return self.world.number(r, position); })
         .def("sample_all_pairs",
-             [](const KnownWorld& self, int64_t first, Table<int32_t> states, Table<int32_t> pairs,
-                Table<double> rewards, Table<int32_t> following) {
+             [](const Bound& self, int64_t first, Table<int32_t> states, Table<int32_t> pairs, Table<double> rewards,
+                Table<int32_t> following) {
                  const Transitions room = room_of(self.world, states, pairs, rewards, following);
                  const nb::gil_scoped_release release;
                  self.world.sample_all_pairs(first, room);
              })
+        .def("sample_in_turn",
+             [](const Bound& self, int64_t first, Offsets from, Offsets by, Table<int32_t> states, Table<int32_t> pairs,
+                Table<double> rewards, Table<int32_t> following) {
+                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 require(from.size() == by.size() && by.size() >= 1, "there must be a state for each pair");
+                 const int64_t count = static_cast<int64_t>(by.size());
+                 for (int64_t i = 0; i < std::min(count, room.length); ++i) {
+                     const int64_t at = (first + i) % count;
+                     require(by(at) >= 0 && by(at) < self.world.n_pairs() && from(at) == self.world.state_of(by(at)),
+                             "pairs must be those of the world, with their states");
+                 }
+                 const nb::gil_scoped_release release;
+                 self.world.sample_in_turn(first, count, from.data(), by.data(), room);
+             })
         .def("follow_policy",
-             [](const KnownWorld& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
+             [](const Bound& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
                 Table<int32_t> pairs, Table<double> rewards, Table<int32_t> following) {
                  const Transitions room = room_of(self.world, states, pairs, rewards, following);
                  require(static_cast<int64_t>(now.size()) == self.world.replications(),
@@ -121,22 +135,71 @@ void bind_world(nb::module_& m) {
                                           [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
              })
         .def("draws",
-             [](const KnownWorld& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
+             [](const Bound& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
                 Array<int64_t> following) {
                  require(pair >= 0 && pair < self.world.n_pairs() && rewards.size() == following.size(),
-                         "pair must be one of the model's");
+                         "pair must be one of the world's");
+                 const nb::gil_scoped_release release;
+                 const int64_t state = self.world.state_of(pair);
                  for (size_t i = 0; i < rewards.size(); ++i) {
-                     const Transition seen = self.world.draw(0, pair, self.world.number(replication, first + i));
+                     const Transition seen = self.world.draw(replication, state, pair, first + i);
                      rewards(i) = seen.reward;
                      following(i) = seen.successor;
                  }
              })
         .def("sample_pair",
-             [](const KnownWorld& self, int64_t first, int64_t pair, Table<double> rewards, Table<int32_t> following) {
-                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the model's");
+             [](const Bound& self, int64_t first, int64_t pair, Table<double> rewards, Table<int32_t> following) {
+                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the world's");
                  const int64_t count = length_of(self.world.replications(), following, rewards);
+                 const nb::gil_scoped_release release;
                  self.world.sample_pair(first, pair, count, rewards.data(), following.data());
              });
+}
+
+// In the words of robustmdp.models.Simulator, whose numbers look as Python shows them.
+void refuse_transition(const std::exception_ptr& thrown, void*) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const ImpossibleTransition& wrong) {
+        const char* successor = "next_state must lie in 0..{}: got {} from state {}, action {}";
+        const char* reward = "reward must lie in reward_range [{:g}, {:g}]: got {} from state {}, action {}";
+        const nb::object message =
+            wrong.leaves_world()
+                ? nb::str(successor).attr("format")(wrong.n_states - 1, wrong.next_state, wrong.state, wrong.action)
+                : nb::str(reward).attr("format")(wrong.low, wrong.high, wrong.reward, wrong.state, wrong.action);
+        PyErr_SetObject(PyExc_ValueError, message.ptr());
+    }
+}
+
+void bind_world(nb::module_& m) {
+    using KnownWorld = BoundWorld<ModelSampler>;
+    bind_draws<ModelSampler>(m, "World")
+        .def(
+            "__init__",
+            [](KnownWorld* self, const ModelArrays& model, Array<const uint64_t> keys, std::optional<Numbers> behaviour,
+               std::optional<Steps> epsilon) {
+                new (self) KnownWorld(model.state_ptr, ModelSampler(model.view), keys, behaviour, epsilon);
+            },
+            nb::arg("model"), nb::arg("keys"), nb::arg("behaviour").none(), nb::arg("epsilon").none(),
+            nb::keep_alive<1, 2>());
+    using SimulatedWorld = BoundWorld<SimulatorSampler>;
+    bind_draws<SimulatorSampler>(m, "SimulatedWorld")
+        .def(
+            "__init__",
+            [](SimulatedWorld* self, uintptr_t function, uintptr_t user_data, Offsets state_ptr, int64_t n_actions,
+               double low, double high, Array<const uint64_t> keys, std::optional<Numbers> behaviour,
+               std::optional<Steps> epsilon) {
+                const int64_t n_states = static_cast<int64_t>(state_ptr.size()) - 1;
+                require(function != 0 && n_states >= 1 && n_actions >= 1 && state_ptr(n_states) == n_states * n_actions,
+                        "a simulator must have a function and the same actions in every state");
+                const SimulatorSampler sampler(reinterpret_cast<SimulatorFunction>(function),
+                                               reinterpret_cast<void*>(user_data), state_ptr.data(), n_states,
+                                               n_actions, low, high);
+                new (self) SimulatedWorld(state_ptr, sampler, keys, behaviour, epsilon);
+            },
+            nb::arg("function"), nb::arg("user_data"), nb::arg("state_ptr"), nb::arg("n_actions"), nb::arg("low"),
+            nb::arg("high"), nb::arg("keys"), nb::arg("behaviour").none(), nb::arg("epsilon").none());
+    nb::register_exception_translator(refuse_transition);
 }
 
 // For loops that another compiler has made: they have checked what they pass.
@@ -150,12 +213,26 @@ void absorb_by_address(Learner* learner, int64_t first, int64_t state, int64_t p
     learner->absorb(first, {&from, &by, &reward, &to, 1});
 }
 
+template <class Sampler> void bind_online(nb::class_<Learner>& learners) {
+    learners.def("learn_online", [](Learner& learner, const BoundWorld<Sampler>& bound, int64_t first, int64_t count,
+                                    int64_t start, Array<int64_t> now) {
+        require_same_size(learner.tables(), bound.world);
+        require(static_cast<int64_t>(now.size()) == bound.world.replications(),
+                "there must be one state per replication");
+        const nb::gil_scoped_release release;
+        learn_online(learner, bound.world, bound.behaviour, first, count, start, now.data());
+    });
+}
+
 void bind_learner(nb::module_& m) {
     m.def("learner_calls", [] {
         return std::make_pair(reinterpret_cast<uintptr_t>(&choose_by_address),
                               reinterpret_cast<uintptr_t>(&absorb_by_address));
     });
-    nb::class_<Learner>(m, "Learner")
+    nb::class_<Learner> learners(m, "Learner");
+    bind_online<ModelSampler>(learners);
+    bind_online<SimulatorSampler>(learners);
+    learners
         .def("absorb",
              [](Learner& learner, int64_t first, Table<int32_t> states, Table<int32_t> pairs, Table<double> rewards,
                 Table<int32_t> following) {
@@ -177,15 +254,7 @@ void bind_learner(nb::module_& m) {
                          "state must be one of the world's");
                  return learner.choose(replication, state, u, epsilon);
              })
-        .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); })
-        .def("learn_online", [](Learner& learner, const KnownWorld& known, int64_t first, int64_t count, int64_t start,
-                                Array<int64_t> now) {
-            require_same_size(learner.tables(), known.world);
-            require(static_cast<int64_t>(now.size()) == known.world.replications(),
-                    "there must be one state per replication");
-            const nb::gil_scoped_release release;
-            learn_online(learner, known.world, known.behaviour, first, count, start, now.data());
-        });
+        .def_prop_ro("address", [](const Learner& learner) { return reinterpret_cast<uintptr_t>(&learner); });
 }
 
 Round round_of(const Refiner& refiner, const Table<double>& v, int64_t number, bool fresh) {
@@ -195,8 +264,24 @@ Round round_of(const Refiner& refiner, const Table<double>& v, int64_t number, b
     return {v.data(), number, fresh};
 }
 
+template <class Sampler> void bind_rounds(nb::class_<Refiner>& refiners) {
+    refiners.def("refine_all", [](Refiner& refiner, const BoundWorld<Sampler>& bound, Table<double> v, int64_t number,
+                                  bool fresh, int64_t first, Array<const int64_t> inner_steps) {
+        require_same_size(refiner.tables(), bound.world);
+        require(static_cast<int64_t>(inner_steps.size()) == bound.world.n_pairs() &&
+                    *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
+                "inner_steps must have one number per pair");
+        const Round round = round_of(refiner, v, number, fresh);
+        const nb::gil_scoped_release release;
+        refine_all(refiner, bound.world, round, first, inner_steps.data());
+    });
+}
+
 void bind_refiner(nb::module_& m) {
-    nb::class_<Refiner>(m, "Refiner")
+    nb::class_<Refiner> refiners(m, "Refiner");
+    bind_rounds<ModelSampler>(refiners);
+    bind_rounds<SimulatorSampler>(refiners);
+    refiners
         .def("refine",
              [](Refiner& refiner, Table<double> v, int64_t number, bool fresh, int64_t pair, Table<double> rewards,
                 Table<int32_t> following) {
@@ -208,17 +293,7 @@ void bind_refiner(nb::module_& m) {
                              "a transition must go to a state or the end");
                  refiner.refine(round_of(refiner, v, number, fresh), pair, length - 1, rewards.data(),
                                 following.data());
-             })
-        .def("refine_all", [](Refiner& refiner, const KnownWorld& known, Table<double> v, int64_t number, bool fresh,
-                              int64_t first, Array<const int64_t> inner_steps) {
-            require_same_size(refiner.tables(), known.world);
-            require(static_cast<int64_t>(inner_steps.size()) == known.world.n_pairs() &&
-                        *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
-                    "inner_steps must have one number per pair");
-            const Round round = round_of(refiner, v, number, fresh);
-            const nb::gil_scoped_release release;
-            refine_all(refiner, known.world, round, first, inner_steps.data());
-        });
+             });
 }
 
 // The worst mean of samples in a Kullback-Leibler ball around their own distribution.

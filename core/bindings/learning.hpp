@@ -58,6 +58,7 @@ public:
         view.diverged = diverged.data();
         view.replications = static_cast<int64_t>(diverged.size());
         const int64_t states = view.replications * view.n_states, cells = view.replications * view.n_pairs;
+        take(view.mixture, "mixture", view.n_pairs);
         take(view.extent, "extent", 2 * view.replications);
         take(view.greedy, "greedy", states);
         take(view.q, "q", cells);
@@ -89,7 +90,7 @@ public:
 
     EvidenceArrays(const LearnerState& tables, double typical_reward, const nb::kwargs& arrays) : NamedArrays(arrays) {
         const int64_t states = tables.replications * tables.n_states, cells = tables.replications * tables.n_pairs;
-        const int64_t values = states + tables.replications;
+        const int64_t values = states + tables.replications, own = tables.mixture ? cells : states;
         view.typical_reward = typical_reward;
         take(view.count, "count", cells);
         take_sums(view.dual, "dual", cells);
@@ -97,14 +98,14 @@ public:
         take_sums(view.cost, "cost", cells);
         take_sums(view.tilted, "tilted", cells);
         take_sums(view.outcome, "outcome", cells);
-        take_sums(view.lower, "lower", states);
+        take_sums(view.lower, "lower", own);
         take(view.eta, "eta", cells);
         take(view.weight, "weight", cells);
         take(view.floor, "floor", cells);
         take(view.centre, "centre", cells);
-        take(view.eta_lower, "eta_lower", states);
-        take(view.weight_lower, "weight_lower", states);
-        take(view.policy, "policy", states);
+        take(view.eta_lower, "eta_lower", own);
+        take(view.weight_lower, "weight_lower", own);
+        take(view.policy, "policy", own);
         take(view.v_lower, "v_lower", values);
         take(view.v_upper, "v_upper", values);
         // Margins are counted in the tables of the evidence, which is empty until they are known.

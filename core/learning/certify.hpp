@@ -19,7 +19,9 @@ struct Sums {
     }
 };
 
-// Entries by cell, a pair of one replication, but where said otherwise. Tables of a ball are null for a price.
+// Entries by cell, a pair of one replication, but where said otherwise. Tables of a ball are null for a price. Those
+// for lower bounds have one entry per state, at the pair that its policy takes; where a given policy mixes actions, all
+// pairs are its own and they have one per cell.
 struct Evidence {
     uint32_t* count;
     Sums* dual;     // earned + J less the centre; of a ball, earned less the centre of rewards
@@ -27,17 +29,25 @@ struct Evidence {
     Sums* cost;     // of a ball: f(t)
     Sums* tilted;   // of a ball: t (x - the centre of outcomes)
     Sums* outcome;  // of a ball: x - the centre of outcomes
-    Sums* lower;    // of a state, at the policy's pair: earned + J at `v_lower` less the centre
+    Sums* lower;    // at the policy's pairs: earned + J at `v_lower` less the centre
     // Frozen:
     const float* eta;                        // discounted, in normal form; without a smooth f*, a ceiling of x
     const double* weight;                    // of a ball
     const float* floor;                      // the lowest outcome that has been seen: lower ones are raised to it
     const double* centre;                    // of earned + J
-    const double *eta_lower, *weight_lower;  // of a state, for `lower`
-    const int32_t* policy;                   // of a state, its pair
+    const double *eta_lower, *weight_lower;  // for `lower`
+    const int32_t* policy;                   // of a state, its pair; not read where actions are mixed
     const double *v_lower, *v_upper;         // (replications, n_states + 1), the end last
     double typical_reward;                   // where rewards are not in nature's hands, otherwise 0
 };
+
+// Where the policy's own pairs are counted for lower bounds; -1 for other pairs.
+inline int64_t lower_entry(const LearnerState& tables, const Evidence& evidence, int64_t replication, int64_t state,
+                           int64_t pair) {
+    if (tables.mixture) return replication * tables.n_pairs + pair;
+    const int64_t column = replication * tables.n_states + state;
+    return evidence.policy[column] == pair ? column : -1;
+}
 
 inline double weight_of(const LearnerSettings& settings, const Evidence& evidence, int64_t cell, int64_t pair) {
     return settings.constrained ? evidence.weight[cell] : settings.levels[settings.shared_level ? 0 : pair];
@@ -80,7 +90,7 @@ public:
 private:
     void count(int64_t replication, const Transition& seen) {
         const int64_t cell = replication * tables_.n_pairs + seen.pair;
-        const int64_t column = replication * tables_.n_states + seen.state;
+        const int64_t own = lower_entry(tables_, evidence_, replication, seen.state, seen.pair);
         const int64_t value = replication * (tables_.n_states + 1) + seen.successor;
         const double paid = settings_.inside ? seen.reward : 0.0, earned = seen.reward - paid;
         count_visit(evidence_.count[cell]);
@@ -91,10 +101,10 @@ private:
             count_ball(cell, evidence_.weight[cell], earned, x);
         else
             count_price(cell, weight_of(settings_, evidence_, cell, seen.pair), earned, x);
-        if (evidence_.policy[column] != seen.pair) return;
+        if (own < 0) return;
         const double low = paid + settings_.discount * evidence_.v_lower[value];
-        const double j = dual_.value(evidence_.weight_lower[column], evidence_.eta_lower[column], low);
-        evidence_.lower[column].add(earned + j - evidence_.centre[cell]);
+        const double j = dual_.value(evidence_.weight_lower[own], evidence_.eta_lower[own], low);
+        evidence_.lower[own].add(earned + j - evidence_.centre[cell]);
     }
 
     void count_price(int64_t cell, double weight, double earned, double x) {

@@ -128,6 +128,7 @@ private:
             for_lanes<T>(
                 [&](int l) { tables_.shared_error[replication + l].endings += seen.successor[l] >= tables_.n_states; });
         move_q(clock, visit, visit.earned + target, sizes.beta, replication);
+        if (tables_.mixture) return;
         for_lanes<T>(
             [&](int l) { renew_greedy(tables_, tables_.average, replication + l, seen.state[l], seen.pair[l]); });
     }
@@ -197,6 +198,7 @@ private:
     // end and where there is no successor.
     template <class T>
     [[gnu::always_inline]] Values<T> read_values(const Visit<T>& visit, const Places<T>& successor, T paid) const {
+        if (tables_.mixture) return mix_values(visit, successor, paid);
         const auto goes_on = [&](int l) { return successor[l] >= 0 && successor[l] < tables_.n_states; };
         const Places<T> best = places<T>(
             [&](int l) { return visit.rows[l] + tables_.greedy[visit.columns[l] + (goes_on(l) ? successor[l] : 0)]; });
@@ -206,6 +208,26 @@ private:
         });
         return {paid + discount * clip(gather(tables_.q, best), visit.range.low, visit.range.high),
                 paid + discount * clip(gather(tables_.average, best), visit.range.low, visit.range.high)};
+    }
+
+    // The same where V is the mean of Q over the actions of a given policy.
+    template <class T>
+    [[gnu::noinline]] Values<T> mix_values(const Visit<T>& visit, const Places<T>& successor, T paid) const {
+        Values<T> found{paid, paid};
+        for_lanes<T>([&](int l) {
+            if (successor[l] < 0 || successor[l] >= tables_.n_states) return;
+            const double low = lane(visit.range.low, l), high = lane(visit.range.high, l);
+            double current = 0.0, averaged = 0.0;
+            const int64_t last = tables_.state_ptr[successor[l] + 1];
+            for (int64_t pair = tables_.state_ptr[successor[l]]; pair < last; ++pair) {
+                const double share = tables_.mixture[pair];
+                current += share * clip(tables_.q[visit.rows[l] + pair], low, high);
+                averaged += share * clip(tables_.average[visit.rows[l] + pair], low, high);
+            }
+            set_lane(found.current, l, lane(paid, l) + settings_.discount * current);
+            set_lane(found.averaged, l, lane(paid, l) + settings_.discount * averaged);
+        });
+        return found;
     }
 
     // Nature's level at the pair; a ball's weight is learned and begins at the spread of the outcomes.

@@ -57,7 +57,7 @@ private:
     Algorithm algorithm_;
 };
 
-// Who chooses the actions in a known world: fixed probabilities (none: uniform), or epsilon-greedy.
+// Who chooses the actions in a world that the core draws from: fixed probabilities (none: uniform), or epsilon-greedy.
 struct Behaviour {
     const int64_t* state_ptr;
     AliasTable probabilities;
@@ -71,8 +71,9 @@ struct Behaviour {
 };
 
 // Act and learn in turn.
-inline void learn_online(Learner& learner, const World& world, const Behaviour& behaviour, int64_t first, int64_t count,
-                         int64_t start, int64_t* now) {
+template <class Sampler>
+void learn_online(Learner& learner, const World<Sampler>& world, const Behaviour& behaviour, int64_t first,
+                  int64_t count, int64_t start, int64_t* now) {
     const int64_t block = behaviour.epsilon ? 1 : 64, cells = block * world.replications();
     std::vector<int32_t> states(cells), pairs(cells), following(cells);
     std::vector<double> rewards(cells);

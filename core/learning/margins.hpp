@@ -1,7 +1,7 @@
 // How far below and above V a certificate starts at rarely visited states, so that few samples there do not widen the
 // bounds everywhere. Any margins are valid. Good ones are discounted sums of the deviations to expect along the way,
 // c(s) = d(s, a) + discount E t c(s'), which temporal differences learn: at the policy's pair for lower bounds, and for
-// upper ones with the largest Q(s, a) - V(s) + c of all actions.
+// upper ones with the largest Q(s, a) - V(s) + c of all actions. Where a given policy mixes actions, both are its mean.
 #pragma once
 
 #include "certify.hpp"
@@ -35,7 +35,7 @@ public:
 private:
     void learn(int64_t replication, const Transition& seen) {
         const int64_t cell = replication * tables_.n_pairs + seen.pair, states = tables_.n_states + 1;
-        const int64_t row = replication * states, column = replication * tables_.n_states + seen.state;
+        const int64_t row = replication * states;
         const double paid = settings_.inside ? seen.reward : 0.0, earned = seen.reward - paid;
         const double outcome = paid + settings_.discount * evidence_.v_upper[row + seen.successor];
         const double x = larger(outcome, static_cast<double>(evidence_.floor[cell]));
@@ -49,9 +49,15 @@ private:
         const double ahead = settings_.discount * dual_.ratio(weight, eta, x) * margins_.upper[row + seen.successor];
         const double d = margins_.by_spread[cell] * root(mean.squares / (before + 1.0)) + margins_.by_reach[cell];
         move(mean.total, smaller(d + ahead, most), before);
+        if (tables_.mixture) {
+            const double mean_margin = smaller(mix(replication, seen.state), most);
+            margins_.lower[row + seen.state] = margins_.upper[row + seen.state] = mean_margin;
+            return;
+        }
         margins_.upper[row + seen.state] = smaller(largest_rise(replication, seen.state), most);
-        if (evidence_.policy[column] != seen.pair) return;
-        const double t = dual_.ratio(evidence_.weight_lower[column], evidence_.eta_lower[column], outcome);
+        const int64_t own = lower_entry(tables_, evidence_, replication, seen.state, seen.pair);
+        if (own < 0) return;
+        const double t = dual_.ratio(evidence_.weight_lower[own], evidence_.eta_lower[own], outcome);
         const double fall = d + settings_.discount * t * margins_.lower[row + seen.successor];
         move(margins_.lower[row + seen.state], smaller(fall, most), before);
     }
@@ -69,6 +75,18 @@ private:
         for (int64_t pair = tables_.state_ptr[state]; pair < tables_.state_ptr[state + 1]; ++pair)
             rise = larger(rise, q[pair] - v + mean[pair].total);
         return rise;
+    }
+
+    // Of a pair that has not come yet, a deviation of half the possible range.
+    double mix(int64_t replication, int64_t state) const {
+        double total = 0.0;
+        for (int64_t pair = tables_.state_ptr[state]; pair < tables_.state_ptr[state + 1]; ++pair) {
+            const int64_t cell = replication * tables_.n_pairs + pair;
+            const double most = margins_.most[replication];
+            const double unknown = smaller(margins_.by_spread[cell] * 0.5 * most + margins_.by_reach[cell], most);
+            total += tables_.mixture[pair] * (margins_.count[cell] ? margins_.upper_mean[cell].total : unknown);
+        }
+        return total;
     }
 
     const FrozenDual<Price> dual_;

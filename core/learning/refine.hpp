@@ -99,9 +99,10 @@ private:
     std::vector<double> eta_;  // of one pair in all replications, side by side
 };
 
-// A round over all pairs of a known world, each with its number of inner steps, from number `first` of each stream on.
-inline void refine_all(Refiner& refiner, const World& world, const Round& round, int64_t first,
-                       const int64_t* inner_steps) {
+// A round over all pairs of a world, each with its number of inner steps, from number `first` of each stream on.
+template <class Sampler>
+void refine_all(Refiner& refiner, const World<Sampler>& world, const Round& round, int64_t first,
+                const int64_t* inner_steps) {
     std::vector<double> rewards;
     std::vector<int32_t> following;
     for (int64_t pair = 0; pair < world.n_pairs(); ++pair) {

@@ -31,6 +31,7 @@ struct LearnerState {
     SharedError* shared_error;  // of each replication, what residuals tell of it
     double* extent;             // of each replication, the least and the largest reward
     int64_t* diverged;          // of each replication, the step at which Q was no longer finite, or -1
+    const double* mixture;      // of each pair, its share in the policy whose value is learned; null: greedy actions
     const int64_t* state_ptr;
     int64_t n_states, n_pairs, replications;
 };

@@ -1,9 +1,11 @@
-// A known world to learn in: its transitions, drawn in constant time.
+// A world that the core draws from: a model, or a user's simulator in machine code.
 #pragma once
 
 #include "alias.hpp"
 #include "state.hpp"
 #include "streams.hpp"
+
+#include <algorithm>
 
 namespace robustmdp {
 
@@ -25,40 +27,120 @@ struct Transitions {
     }
 };
 
-class World {
+// Transitions of a model, drawn in constant time.
+class ModelSampler {
 public:
-    World(const Model& model, std::vector<uint64_t> keys) : model_(model), keys_(std::move(keys)) {
+    explicit ModelSampler(const Model& model) : model_(model) {
         alias_.fill(model.indptr, model.n_pairs, model.probabilities);
     }
 
+    const int64_t* state_ptr() const { return model_.state_ptr; }
+    int64_t n_states() const { return model_.n_states; }
+
+    // What a pair leads to, from 64 random bits.
+    Transition draw(int64_t state, int64_t pair, uint64_t bits) const {
+        const int64_t first = model_.indptr[pair];
+        const int64_t entry = alias_.draw(first, model_.indptr[pair + 1] - first, unit_interval(bits));
+        return {state, pair, model_.indices[entry], model_.rewards[model_.rewards_on_successors ? entry : pair]};
+    }
+
+private:
+    const Model model_;
+    AliasTable alias_;
+};
+
+// The documented signature of a simulator in machine code.
+using SimulatorFunction = void (*)(int64_t state, int64_t action, uint64_t random, double* reward, int64_t* next_state,
+                                   int64_t* terminated, void* user_data);
+
+// What a simulator answered that no world can.
+struct ImpossibleTransition {
+    int64_t state, action, next_state, n_states;
+    double reward, low, high;
+
+    bool leaves_world() const { return next_state < 0 || next_state >= n_states; }
+};
+
+// Transitions of a user's simulator, in which every action is available everywhere.
+class SimulatorSampler {
+public:
+    SimulatorSampler(SimulatorFunction sample, void* user_data, const int64_t* state_ptr, int64_t n_states,
+                     int64_t n_actions, double low, double high)
+        : sample_(sample), user_data_(user_data), state_ptr_(state_ptr), n_states_(n_states), n_actions_(n_actions),
+          low_(low), high_(high) {}
+
+    const int64_t* state_ptr() const { return state_ptr_; }
+    int64_t n_states() const { return n_states_; }
+
+    Transition draw(int64_t state, int64_t pair, uint64_t bits) const {
+        // What the function leaves unset must not pass for an answer.
+        double reward = NOT_A_NUMBER;
+        int64_t next_state = -1, terminated = 0;
+        const int64_t action = pair - state * n_actions_;
+        sample_(state, action, bits, &reward, &next_state, &terminated, user_data_);
+        const bool goes_on = terminated == 0, stays_inside = next_state >= 0 && next_state < n_states_;
+        if ((goes_on && !stays_inside) || !(reward >= low_ && reward <= high_))
+            throw ImpossibleTransition{state, action, goes_on ? next_state : 0, n_states_, reward, low_, high_};
+        return {state, pair, goes_on ? next_state : n_states_, reward};
+    }
+
+private:
+    const SimulatorFunction sample_;
+    void* const user_data_;
+    const int64_t* const state_ptr_;
+    const int64_t n_states_, n_actions_;
+    const double low_, high_;
+};
+
+template <class Sampler> class World {
+public:
+    World(Sampler sampler, std::vector<uint64_t> keys) : sampler_(std::move(sampler)), keys_(std::move(keys)) {}
+
     int64_t replications() const { return static_cast<int64_t>(keys_.size()); }
-    int64_t n_pairs() const { return model_.n_pairs; }
+    int64_t n_pairs() const { return sampler_.state_ptr()[sampler_.n_states()]; }
     double number(int64_t replication, int64_t position) const { return uniform(keys_[replication], position); }
 
-    // What a pair leads to, from one uniform number.
-    Transition draw(int64_t state, int64_t pair, double u) const {
-        const int64_t first = model_.indptr[pair];
-        const int64_t entry = alias_.draw(first, model_.indptr[pair + 1] - first, u);
-        return {state, pair, model_.indices[entry], model_.rewards[model_.rewards_on_successors ? entry : pair]};
+    // Outcome `position` of one replication's stream.
+    Transition draw(int64_t replication, int64_t state, int64_t pair, int64_t position) const {
+        return sampler_.draw(state, pair, random_bits(keys_[replication], position));
+    }
+
+    int64_t state_of(int64_t pair) const {
+        const int64_t* starts = sampler_.state_ptr();
+        return std::upper_bound(starts, starts + sampler_.n_states() + 1, pair) - starts - 1;
     }
 
     // One outcome of each pair in turn, round after round; transition `first` belongs to pair `first` mod pairs.
     void sample_all_pairs(int64_t first, const Transitions& room) const {
-        int64_t pair = first % model_.n_pairs, state = 0;
-        while (model_.state_ptr[state + 1] <= pair) ++state;
+        const int64_t* starts = sampler_.state_ptr();
+        int64_t pair = first % n_pairs(), state = state_of(pair);
         for (int64_t step = 0; step < room.length; ++step) {
             for (int64_t r = 0; r < replications(); ++r)
-                room.put(step * replications() + r, draw(state, pair, uniform(keys_[r], first + step)));
-            if (++pair == model_.n_pairs) pair = state = 0;
-            if (pair == model_.state_ptr[state + 1]) ++state;
+                room.put(step * replications() + r, draw(r, state, pair, first + step));
+            if (++pair == n_pairs()) pair = state = 0;
+            if (pair == starts[state + 1]) ++state;
+        }
+    }
+
+    // The same for some pairs, which `room` numbers in their order; `states` are theirs.
+    void sample_in_turn(int64_t first, int64_t count, const int64_t* states, const int64_t* pairs,
+                        const Transitions& room) const {
+        int64_t at = first % count;
+        for (int64_t step = 0; step < room.length; ++step, at = at + 1 == count ? 0 : at + 1) {
+            for (int64_t r = 0; r < replications(); ++r) {
+                Transition seen = draw(r, states[at], pairs[at], first + step);
+                seen.pair = at;
+                room.put(step * replications() + r, seen);
+            }
         }
     }
 
     // Independent outcomes of one pair, from number `first` of each stream on.
     void sample_pair(int64_t first, int64_t pair, int64_t count, double* rewards, int32_t* following) const {
+        const int64_t state = state_of(pair);
         for (int64_t step = 0; step < count; ++step) {
             for (int64_t r = 0; r < replications(); ++r) {
-                const Transition seen = draw(0, pair, uniform(keys_[r], first + step));
+                const Transition seen = draw(r, state, pair, first + step);
                 rewards[step * replications() + r] = seen.reward;
                 following[step * replications() + r] = static_cast<int32_t>(seen.successor);
             }
@@ -73,17 +155,16 @@ public:
             const int64_t number = 2 * (first + step);
             for (int64_t r = 0; r < replications(); ++r) {
                 const int64_t pair = choose(r, now[r], uniform(keys_[r], number));
-                const Transition seen = draw(now[r], pair, uniform(keys_[r], number + 1));
+                const Transition seen = draw(r, now[r], pair, number + 1);
                 room.put(step * replications() + r, seen);
-                now[r] = seen.successor < model_.n_states ? seen.successor : start;
+                now[r] = seen.successor < sampler_.n_states() ? seen.successor : start;
             }
         }
     }
 
 private:
-    const Model model_;
+    const Sampler sampler_;
     std::vector<uint64_t> keys_;
-    AliasTable alias_;
 };
 
 }  // namespace robustmdp

@@ -68,9 +68,12 @@ if TYPE_CHECKING:
     from robustmdp.models import to_gymnasium as to_gymnasium
     from robustmdp.operators import RobustBellman as RobustBellman
     from robustmdp.planning import DualAscent as DualAscent
+    from robustmdp.planning import FiniteHorizon as FiniteHorizon
     from robustmdp.planning import PolicyIteration as PolicyIteration
+    from robustmdp.planning import TotalReward as TotalReward
     from robustmdp.planning import ValueIteration as ValueIteration
     from robustmdp.planning import evaluate as evaluate
+    from robustmdp.planning import reach as reach
     from robustmdp.planning import solve as solve
     from robustmdp.result import Solution as Solution
     from robustmdp.result import Status as Status
@@ -130,7 +133,16 @@ _ROOMS = {
     ),
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
-    "planning": ("DualAscent", "PolicyIteration", "ValueIteration", "evaluate", "solve"),
+    "planning": (
+        "DualAscent",
+        "FiniteHorizon",
+        "PolicyIteration",
+        "TotalReward",
+        "ValueIteration",
+        "evaluate",
+        "reach",
+        "solve",
+    ),
     "result": ("Solution", "Status"),
     "tuning": (
         "StressTable",

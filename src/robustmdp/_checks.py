@@ -73,7 +73,8 @@ def level(
     if len(wrong):
         where = tuple(int(i) for i in wrong[0])
         place = f" at {name}{list(where)}" if where else ""
-        allowed = f"be at least {lowest:g}" if highest == math.inf else f"lie in [{lowest:g}, {highest:g}]"
+        low = "(0" if 0.0 < lowest < 1e-300 else f"[{lowest:g}"  # the least number above 0 stands for an open end
+        allowed = f"be at least {lowest:g}" if highest == math.inf else f"lie in {low}, {highest:g}]"
         fail(f"{name} must {allowed}: got {array[where]:g}{place}")
     return float(array) if array.ndim == 0 else array
 

@@ -61,7 +61,10 @@ class Adversary(Protocol):
 
 
 def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
-    """max(upper - value, value - lower) over all states."""
+    """max(upper - value, value - lower) over all states; where both bounds are the same infinity, there is no error."""
+    known = lower == upper
+    if known.any():
+        value, lower, upper = (np.where(known, 0.0, bound) for bound in (value, lower, upper))
     return float(max(np.max(upper - value), np.max(value - lower)))
 
 
@@ -78,6 +81,7 @@ class Solution:
     Attributes
     ----------
     value : (S,) the middle of the bounds; a learner's is max Q, moved into the range of possible returns
+        (with FiniteHorizon one row per step: value, lower, upper (T+1, S), policy (T, S), q, penalty, eta (T, S, A))
     q : (S, A), -inf where an action is unavailable
     policy : (S,) actions, or as it was given to `evaluate`
     lower, upper : (S,) certified: lower <= v of the policy <= best v <= upper
@@ -123,7 +127,7 @@ class Solution:
 
     @property
     def worst_case(self) -> Any:
-        """The world that nature makes of it, an MDP with the rewards of the original one."""
+        """The world that nature makes of it, an MDP with the rewards of the original one; one per step if finite."""
         return self._response.model
 
     @property
@@ -150,33 +154,57 @@ class Solution:
             import pandas as pd
         except ImportError:
             raise ImportError("pandas must be installed for to_frame(): pip install pandas") from None
-        return pd.DataFrame(self.columns()).set_index("state")
+        frame = pd.DataFrame(self.columns())
+        return frame.set_index("state" if self.value.ndim == 1 else ["step", "state"])
 
     def columns(self) -> dict[str, list[Any]]:
-        """The table of states: state, action, value, lower, upper."""
+        """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step"."""
+        if self.value.ndim == 1:
+            return self._stage_columns(self.value, self.lower, self.upper, self.policy)
+        table: dict[str, list[Any]] = {"step": []}
+        for step in range(len(self.value) - 1):
+            stage = self._step_columns(step)
+            table["step"] += [step] * len(stage["state"])
+            for name, column in stage.items():
+                table.setdefault(name, []).extend(column)
+        return table
+
+    def _step_columns(self, step: int) -> dict[str, list[Any]]:
+        """The same of one step; a policy that `evaluate` was given may serve all steps."""
+        n_steps, n_states = len(self.value) - 1, self.value.shape[1]
+        per_step = self.policy.ndim == 3 or (
+            self.policy.shape == (n_steps, n_states) and np.issubdtype(self.policy.dtype, np.integer)
+        )
+        policy = self.policy[step] if per_step else self.policy
+        return self._stage_columns(self.value[step], self.lower[step], self.upper[step], policy)
+
+    def _stage_columns(
+        self, value: FloatArray, lower: FloatArray, upper: FloatArray, policy: npt.NDArray[Any]
+    ) -> dict[str, list[Any]]:
         world = self.adversary.mdp
-        actions = self.policy if self.policy.ndim == 1 else self.policy.argmax(axis=1)
+        actions = policy if policy.ndim == 1 else policy.argmax(axis=1)
         return {
-            "state": [world.state_name(s) if world.state_names else s for s in range(len(self.value))],
+            "state": [world.state_name(s) if world.state_names else s for s in range(len(value))],
             "action": [world.action_name(int(a)) if world.action_names else int(a) for a in actions],
-            "value": self.value.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
+            "value": value.tolist(),
+            "lower": lower.tolist(),
+            "upper": upper.tolist(),
         }
 
     def _fields(self) -> _display.Fields:
-        table = self.columns()
+        table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
         shown = [
             f"{state}: {action} ({value:.6g})"
             for state, action, value in zip(*(table[key][:6] for key in ("state", "action", "value")), strict=True)
         ]
-        more = f", ... ({len(self.value):,} states)" if len(self.value) > len(shown) else ""
+        n_states = self.value.shape[-1]
+        more = f", ... ({n_states:,} states)" if n_states > len(shown) else ""
         certainty = _certainty(self.error_bound, self.confidence)
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
             ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {certainty}"),
-            ("policy", ", ".join(shown) + more),
+            ("policy" if self.value.ndim == 1 else "first step", ", ".join(shown) + more),
         ]
 
     def __repr__(self) -> str:

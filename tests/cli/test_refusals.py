@@ -54,7 +54,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("curve", "chain", "--weights", "1,x"), ("--weights must be numbers with commas between them: got '1,x'",)),
         (("curve", "chain", "--radii", ""), ("--radii must be numbers",)),
         (("curve", "chain", "--radii", "-1"), ("radii must be numbers in [0, inf]",)),
-        (("curve", "chain", "--weights", "1", "--radii", "1"), ("give weights or radii, not both",)),
+        (("curve", "chain", "--weights", "1", "--radii", "1"), ("give --weights or --radii, not both",)),
         (("stress", "chain", "--within", "-1"), ("radius must be at least 0: got -1",)),
         (("stress", "chain", "--worlds", "0"), ("must be at least 1: got 0",)),
         (("suggest", "chain", "--loss", "2"), ("loss must lie in [0, 1): got 2",)),

@@ -201,7 +201,10 @@ def test_learn_value_in_an_environment():
 
 @pytest.mark.parametrize(
     ("policy", "sentence"),
-    [([0, 1], r"one action per state, of shape \(6,\)"), ([0, 0, 0, 0, 0, 9], r"actions in 0..1: got 9 at state 5")],
+    [
+        ([0, 1], r"actions or probabilities, of shape \(6,\) or \(6, 2\)"),
+        ([0, 0, 0, 0, 0, 9], r"actions in 0..1: got 9 at state 5"),
+    ],
 )
 def test_policies_that_are_none_are_refused(policy, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -91,6 +91,21 @@ def evaluate(world: World, policy: Sequence[int], start: Sequence[float]) -> Val
         return _evaluate(world, [int(a) for a in policy], [mpf(float(x)) for x in start], {})
 
 
+def finite_horizon(
+    world: World, terminal: Sequence[float], steps: int, policies: Sequence[Sequence[int]] | None = None
+) -> list[Values]:
+    """Bounds of v_0 .. v_T, backwards; of the best policy, or of one action per step and state."""
+    with mp.workdps(_DIGITS):
+        last = [mpf(float(x)) for x in terminal]
+        stages = [Values(last, last, [])]
+        for step in range(steps - 1, -1, -1):
+            policy = None if policies is None else [int(a) for a in policies[step]]
+            below = _sweep(world, stages[0].lower, policy, {})
+            above = _sweep(world, stages[0].upper, policy, {})
+            stages.insert(0, Values(below.lower, above.upper, [pair.action for pair in below.best]))
+        return stages
+
+
 def _evaluate(world: World, policy: list[int], v: list[mpf], starts: dict[Any, Any]) -> Values:
     """Newton's method on nature's answer, which is a concave problem: it converges from anywhere."""
     best = None

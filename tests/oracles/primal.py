@@ -33,22 +33,23 @@ def generator(divergence: Any, t: cp.Variable) -> cp.Expression:
 def penalized(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], weight: float) -> float:
     """inf over q of q.v + weight * sum p f(q/p), for p > 0."""
     t = cp.Variable(len(p), nonneg=True)
-    return _solved((p * v) @ t + weight * (p @ generator(divergence, t)), [p @ t == 1])
+    return minimise((p * v) @ t + weight * (p @ generator(divergence, t)), [p @ t == 1])
 
 
 def constrained(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], radius: float) -> float:
     """inf of q.v over sum p f(q/p) <= radius, for p > 0."""
     t = cp.Variable(len(p), nonneg=True)
-    return _solved((p * v) @ t, [p @ t == 1, p @ generator(divergence, t) <= radius])
+    return minimise((p * v) @ t, [p @ t == 1, p @ generator(divergence, t) <= radius])
 
 
 def projection(divergence: Any, p: npt.NDArray[np.float64], v: npt.NDArray[np.float64], target: float) -> float:
     """inf of sum p f(q/p) over q.v <= target, for p > 0."""
     t = cp.Variable(len(p), nonneg=True)
-    return _solved(p @ generator(divergence, t), [p @ t == 1, (p * v) @ t <= target])
+    return minimise(p @ generator(divergence, t), [p @ t == 1, (p * v) @ t <= target])
 
 
-def _solved(objective: cp.Expression, constraints: list[Any]) -> float:
+def minimise(objective: cp.Expression, constraints: list[Any]) -> float:
+    """The least value, as exactly as Clarabel can."""
     problem = cp.Problem(cp.Minimize(objective), constraints)
     for tolerance in _TOLERANCES:
         with warnings.catch_warnings():

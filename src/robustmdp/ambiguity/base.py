@@ -145,6 +145,11 @@ class Ambiguity(ABC):
         del model, transitions
         return self
 
+    @property
+    def keeps_support(self) -> bool:
+        """Whether nature must pay for taking all mass from a successor, or cannot; False where it is not known."""
+        return self.is_nominal
+
     def kernel_level(self, discount: float) -> Level:
         """The level in the kernel's unit, for outcomes that are already discounted."""
         del discount

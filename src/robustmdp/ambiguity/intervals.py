@@ -84,6 +84,11 @@ class Interval(Ambiguity):
         return self
 
     @property
+    def keeps_support(self) -> bool:
+        """Whether all lower bounds of a model's transitions are positive."""
+        return _is_by_transition(self.lower) and bool((self.lower > 0.0).all())
+
+    @property
     def label(self) -> str:
         return "intervals"
 

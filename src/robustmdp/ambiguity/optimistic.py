@@ -69,6 +69,10 @@ class Optimistic(Ambiguity):
     def restricted(self, model: Any, transitions: IntArray) -> Optimistic:
         return Optimistic(self.set.restricted(model, transitions))
 
+    @property
+    def keeps_support(self) -> bool:
+        return self.set.keeps_support
+
     def is_like(self, other: Ambiguity) -> bool:
         return isinstance(other, Optimistic) and self.set.is_like(other.set)
 

@@ -65,6 +65,14 @@ class _OfDivergence(Levelled):
         per_pair = "per pair" if isinstance(self.level, np.ndarray) else f"{self.level:.3g}"
         return f"{self.divergence.name} {self.level_name} {per_pair}"
 
+    @property
+    def keeps_support(self) -> bool:
+        """Under a price nothing is free; in a ball, where f(0) is infinite, a successor without mass is too far."""
+        level = np.asarray(self.level)
+        if self.has_weight:
+            return bool(np.all((level > 0) | np.isnan(level)))
+        return math.isinf(self.divergence.value_at_zero) and bool(np.all((level < math.inf) | np.isnan(level)))
+
     def paper_multipliers(self, eta: float, weight: float) -> tuple[float, float]:
         weight /= self.divergence.scale
         slope = self.divergence.slope_at_one

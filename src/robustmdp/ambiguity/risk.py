@@ -205,6 +205,10 @@ class MeanRisk(Levelled):
         kernel, kept = self.risk.kernel_for_row(p)
         return _MixedKernel(kernel, np.array([level])), kept
 
+    @property
+    def label(self) -> str:
+        return f"{super().label} of {self.risk.label}"
+
     def contains(self, other: Ambiguity) -> bool:
         if not isinstance(other, MeanRisk) or not self.risk.contains(other.risk):
             return super().contains(other)

@@ -11,7 +11,8 @@ from robustmdp import _checks
 from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.options import ALGORITHMS
 from robustmdp.cli.progress import Bar
-from robustmdp.cli.words import USUAL_DISCOUNT, check_log, parse_ambiguity, parse_columns, parse_problem, parse_range
+from robustmdp.cli.sets import parse_ambiguity
+from robustmdp.cli.words import USUAL_DISCOUNT, check_log, parse_columns, parse_problem, parse_range
 
 if TYPE_CHECKING:
     from robustmdp.result import Solution
@@ -83,7 +84,7 @@ def _learner(**options: Any) -> Any:
     name = options["algorithm"]
     if name not in ALGORITHMS:
         _checks.nearest("algorithm", name, ALGORITHMS)
-    ambiguity = parse_ambiguity(options["divergence"], options["weight"], options["radius"])
+    ambiguity = parse_ambiguity(options)
     behaviour = None if options["epsilon"] is None else rm.EpsilonGreedy(options["epsilon"])
     _checks.must(behaviour is None or name == "markovian", "--epsilon is for --algorithm markovian")
     _checks.must(not options["paper"] or name in ("generative", "markovian"), f"--paper has no meaning for {name}")

@@ -14,7 +14,7 @@ from robustmdp.cli.doctor import completion, doctor
 from robustmdp.cli.errors import sentence
 from robustmdp.cli.learning import learn
 from robustmdp.cli.options import INTERRUPTED
-from robustmdp.cli.planning import match, solve
+from robustmdp.cli.planning import match, reach, solve
 from robustmdp.cli.reproduce import reproduce
 from robustmdp.cli.tuning import curve, stress
 
@@ -80,6 +80,7 @@ def main() -> None:
 for _command in (
     analyse,
     solve,
+    reach,
     suggest,
     curve,
     stress,

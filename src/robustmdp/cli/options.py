@@ -11,6 +11,7 @@ CONVERGED, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
 ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
 DIVERGENCES = ("chi2", "kl", "tv", "burg", "hellinger", "js", "cr:K")
+SETS = ("penalty", "ball", "l1", "l2", "linf", "contamination", "cvar", "evar", "entropic", "interval")
 PROBLEMS = ("chain", "river-swim", "machine-replacement", "inventory", "garnet:SxAxK", "grid:N", "gym:ID")
 
 Command = Callable[..., Any]
@@ -31,6 +32,12 @@ def complete_divergence(context: click.Context, parameter: click.Parameter, begu
     return [word for word in DIVERGENCES if word.startswith(begun.lower())]
 
 
+def complete_set(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Names of sets."""
+    del context, parameter
+    return [word for word in SETS if word.startswith(begun.lower())]
+
+
 def problem_argument(name: str = "problem", **settings: Any) -> Command:
     """PROBLEM: a ready-made world, a file or a Gymnasium id."""
     return click.argument(name, shell_complete=complete_problem, **settings)
@@ -48,9 +55,16 @@ def divergence_option(default: str = "kl") -> Command:
     )
 
 
+def set_option(about: str = ", ".join(SETS) + ".") -> Command:
+    """Which set."""
+    return click.option("--set", "set_name", metavar="NAME", shell_complete=complete_set, help=about)
+
+
 weight_option = click.option("--weight", type=float, help="Penalty per unit of divergence (lambda).")
-radius_option = click.option("--radius", type=float, help="Largest divergence nature may use (rho).")
+radius_option = click.option("--radius", type=float, help="Of a ball: how far nature may go (rho).")
+support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
+any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
     "--initial", metavar="STATE", help="Where it begins, by name or number; all alike if not given."
 )
@@ -58,6 +72,10 @@ threads_option = click.option("--threads", type=int, help="Cores to use; all if 
 rows_option = click.option(
     "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="Lines of the table to show."
 )
+tolerance_option = click.option(
+    "--tol", type=float, default=1e-8, show_default=True, help="Certified error, relative to max(1, |value|)."
+)
+solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
 )
@@ -86,6 +104,21 @@ def output_options(command: Command) -> Command:
 def level_options(command: Command) -> Command:
     """A divergence with a weight or a radius."""
     for option in (radius_option, weight_option, divergence_option("chi2")):
+        command = option(command)
+    return command
+
+
+def set_options(command: Command) -> Command:
+    """One set with its level."""
+    for option in (
+        click.option("--optimistic", is_flag=True, help="Nature helps instead."),
+        support_option,
+        click.option("--aversion", type=float, help="Of entropic risk, per unit of reward."),
+        click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean."),
+        click.option("--level", type=float, help="Of cvar and evar, in (0, 1]; of any other set."),
+        level_options,
+        set_option(),
+    ):
         command = option(command)
     return command
 

@@ -118,13 +118,23 @@ def say(sentence: str, *, whole: bool = False) -> None:
     console().print(sentence, highlight=False, soft_wrap=whole, markup=False)
 
 
-def print_solution(title: str, ambiguity: Ambiguity, solution: Solution, rows: int, last: Sequence[str] = ()) -> None:
+def print_solution(
+    title: str,
+    ambiguity: Ambiguity,
+    solution: Solution,
+    rows: int,
+    last: Sequence[str] = (),
+    *,
+    word: str = "value",
+) -> None:
     """The first states with action, value and bounds where there are any, and how the run ended."""
     certified = math.isfinite(solution.error_bound)
     digits = 4 if not certified or solution.error_bound == 0 else max(4, min(12, 1 + _decimals(solution.error_bound)))
-    value = "value" if ambiguity.is_nominal else "worst-case value"
-    header = ("state", "action", value, *(("lower bound", "upper bound") if certified else ()))
-    table = list(zip(*list(solution.columns().values())[: len(header)], strict=True))
+    kind = "" if ambiguity.is_nominal else "worst-case " if ambiguity.sign > 0 else "best-case "
+    header = ("state", "action", f"{kind}{word}", *(("lower bound", "upper bound") if certified else ()))
+    columns, n_states = solution.columns(), solution.value.shape[-1]
+    columns.pop("step", None)  # with several steps, the first of them is shown
+    table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
     cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
     right = [place > 1 for place in range(len(header))]
     print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, things=" states", numbers=right)
@@ -132,8 +142,15 @@ def print_solution(title: str, ambiguity: Ambiguity, solution: Solution, rows: i
         state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
         chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
-    for sentence in (*last, str(solution.status)):
+    steps = ["This is the first step: --out or --json have all."] if solution.value.ndim > 1 else []
+    for sentence in (*last, *steps, *notes_on(ambiguity), str(solution.status)):
         say(sentence)
+
+
+def notes_on(*sets: Ambiguity) -> list[str]:
+    """What a reader of the result must know of the sets behind it."""
+    inventive = any(each.invents for each in sets)
+    return ["Nature may use transitions that the model does not have, at the mean reward of the pair."] * inventive
 
 
 def _fixed(number: float, digits: int) -> str:
@@ -151,6 +168,8 @@ def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solu
     return {
         "problem": problem,
         "ambiguity": repr(ambiguity),
+        "meaning": str(ambiguity),
+        "invents_transitions": ambiguity.invents,
         "discount": mdp.discount,
         "status": solution.status.code,
         "message": solution.status.sentence,

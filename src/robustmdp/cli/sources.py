@@ -12,9 +12,10 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.held_out import add_held_out
-from robustmdp.cli.words import USUAL_DISCOUNT, is_file, is_log, parse_columns, parse_initial, parse_problem
+from robustmdp.cli.words import USUAL_DISCOUNT, is_file, is_log, parse_bounded, parse_columns, parse_initial
 
 if TYPE_CHECKING:
+    from robustmdp import Interval
     from robustmdp.analysis import Layout
     from robustmdp.models import MDP, Counts
     from robustmdp.tuning.worlds import Models
@@ -27,6 +28,7 @@ class Source:
     title: str
     mdp: MDP
     code: list[str]
+    bounds: Interval | None = None
     counts: Counts | None = None
     held_out: Models | None = None
     initial: Any = None
@@ -143,8 +145,12 @@ def _title(word: str) -> str:
 def _model(word: str, discount: float | None) -> Source:
     from robustmdp.analysis import Layout
 
-    mdp = parse_problem(word, discount)
+    mdp, bounds = parse_bounded(word, discount)
     name, _, detail = word.partition(":")
+    if bounds is not None:
+        code = f"mdp, intervals = rm.read_interval({word!r}, {mdp.discount!r})"
+        told = [("from", word), ("intervals", "the model lies within those of the file")]
+        return Source(_title(word), mdp, [code], bounds=bounds, told=told)
     if is_file(word):
         code = f"mdp = rm.read({word!r}, {mdp.discount!r})"
         return Source(_title(word), mdp, [code], told=[("from", word)])

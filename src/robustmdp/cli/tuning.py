@@ -11,14 +11,22 @@ from robustmdp.cli import options as given
 from robustmdp.cli.options import INTERRUPTED
 
 if TYPE_CHECKING:
+    from robustmdp.cli.sets import SetChoice
     from robustmdp.cli.sources import Source
+
+
+_PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 
 
 @click.command(short_help="What robustness costs and buys, level by level.")
 @given.problem_argument()
+@given.set_option()
 @given.divergence_option()
 @click.option("--weights", metavar="A,B,...", help="Levels of the penalized form; 50 that fit if none are given.")
 @click.option("--radii", metavar="A,B,...", help="Levels of the constrained form, instead.")
+@click.option("--levels", metavar="A,B,...", help="Levels of any other set; 50 that fit if none are given.")
+@click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
+@given.support_option
 @given.discount_option
 @given.initial_option
 @given.column_option
@@ -38,25 +46,25 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     Examples:
       robustmdp curve machine-replacement --initial "age 0"
       robustmdp curve model.csv --discount 0.95 --radii 0.01,0.1,1 --out curve.csv
+      robustmdp curve chain --set cvar --levels 0.5,0.2,0.1
     """
     from robustmdp import robustness_curve
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
+    from robustmdp.cli.sets import parse_set
     from robustmdp.cli.sources import source_of
     from robustmdp.cli.words import check_out, parse_numbers
-    from robustmdp.divergences import divergence_named
     from robustmdp.io.tables import write_table
 
     check_out(options["out"], ".csv", ".parquet")
-    divergence = divergence_named(options["divergence"])
-    weights, radii = (parse_numbers(f"--{name}", options[name]) for name in ("weights", "radii"))
+    levels = {name: parse_numbers(word, options[word[2:]]) for name, word in _PLURAL.items()}
+    choice = parse_set({**options, **levels}, plural=_PLURAL, needs_level=False)
     source = source_of(problem, options)
+    choice = choice.within(source.bounds)
     with Bar(quiet) as bar:
         table = robustness_curve(
             source.mdp,
-            divergence,
-            weights,
-            radii=radii,
+            **_family(choice, source, options["threads"]),
             initial=source.initial,
             tol=options["tol"],
             threads=options["threads"],
@@ -66,18 +74,44 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
         write_table(table, options["out"])
     columns = show.columns_of(table)
     if as_json:
-        show.print_json({"problem": problem, **columns, **dict(table.notes)})
+        name = choice.name or "penalty"
+        show.print_json({"problem": problem, "set": name, **columns, **dict(table.notes)})
     else:
+        what = f"{table.notes['divergence']} divergence" if choice.is_divergence else str(choice)
         show.print_rows(
-            f"{problem}, discount {source.mdp.discount:g}: {table.notes['divergence']} divergence",
+            f"{problem}, discount {source.mdp.discount:g}: {what}",
             [name.replace("_", " ") for name in columns],
             list(zip(*columns.values(), strict=True)),
             limit=rows,
         )
         _say_knee(table)
+        for sentence in show.notes_on(*_sets(choice, source, table)):
+            show.say(sentence)
     if table.notes["interrupted"]:
         click.echo(f"Interrupted: the {len(table)} levels that were solved are kept.", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str, Any]:
+    """The sets of a curve, as arguments of `robustness_curve`."""
+    from robustmdp import Constrained
+    from robustmdp.tuning import levels_for
+
+    if choice.name == "ball":
+        spread = levels_for(source.mdp, choice.divergence, form=Constrained, threads=threads)
+        return {"divergence": choice.divergence, "radii": choice.levels or spread}
+    if choice.is_divergence:
+        return {"divergence": choice.divergence, "weights": choice.levels or None}
+    return {
+        "divergence": lambda level: choice.at(level, source.mdp, source.bounds),
+        "levels": choice.curve_levels(source.mdp, threads),
+    }
+
+
+def _sets(choice: SetChoice, source: Source, table: Any) -> list[Any]:
+    """One of the sets behind a curve, for all say the same."""
+    levels = [] if choice.is_divergence else table["level"][:1].tolist()
+    return [choice.at(level, source.mdp, source.bounds) for level in levels]
 
 
 def _say_knee(table: Any) -> None:
@@ -95,9 +129,13 @@ def _say_knee(table: Any) -> None:
 
 @click.command(short_help="Try policies in worlds that are not the model.")
 @given.problem_argument()
+@given.set_option()
 @given.divergence_option()
 @click.option("--weight", type=float, multiple=True, help="Try the policy robust at this weight; may be repeated.")
 @click.option("--radius", type=float, multiple=True, help="Try the policy robust at this radius; may be repeated.")
+@click.option("--level", type=float, multiple=True, help="The same for any other set; may be repeated.")
+@click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
+@given.support_option
 @click.option("--policy", type=click.Path(), multiple=True, help="Try the policy in this file; may be repeated.")
 @click.option(
     "--within",
@@ -129,6 +167,7 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
       robustmdp stress machine-replacement --radius 0.1 --radius 0.3 --within 0.2
       robustmdp stress gym:FrozenLake-v1 --radius 0.2 --vary success_rate=0.5,0.9
     """
+    from robustmdp import Nominal
     from robustmdp import stress as stressed
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
@@ -136,11 +175,16 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp.cli.words import check_out
     from robustmdp.divergences import divergence_named
     from robustmdp.io.tables import write_table
+    from robustmdp.tuning.worlds import Adversary
 
     check_out(options["out"], ".csv", ".parquet")
-    divergence = divergence_named(options["divergence"])
+    divergence, choice = divergence_named(options["divergence"]), _choice(options)
     source = source_of(problem, options)
-    policies, worlds = _policies(source, divergence, options), _worlds(source, divergence, options)
+    sets = _robust_sets(choice, divergence, source, options)
+    policies = {"trusting": Nominal(), **sets, **source.policies(options["policy"])}
+    # The worst cases of a divergence are there already, at the radii of --within.
+    own = sets if choice is not None and not choice.is_divergence else {}
+    worlds = [*_worlds(source, divergence, options), *(Adversary(each, name) for name, each in own.items())]
     with Bar(quiet) as bar:
         table = stressed(
             source.mdp,
@@ -154,10 +198,12 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
         write_table(table.outcomes, options["out"])
     columns = show.columns_of(table)
     if as_json:
-        show.print_json({"problem": problem, **columns})
+        show.print_json({"problem": problem, "sets": {name: repr(each) for name, each in sets.items()}, **columns})
         return
     for family in dict.fromkeys(table["family"].tolist()):
         _print_family(family, table.where(family=family))
+    for sentence in show.notes_on(*sets.values()):
+        show.say(sentence)
 
 
 def _print_family(family: str, table: Any) -> None:
@@ -171,14 +217,31 @@ def _print_family(family: str, table: Any) -> None:
     show.print_rows(f"{worlds:,} worlds: {family}" if worlds > 1 else f"{family}", header, rows)
 
 
-def _policies(source: Source, divergence: Any, options: dict[str, Any]) -> dict[str, Any]:
-    from robustmdp import Constrained, Nominal, Penalized
+def _choice(options: dict[str, Any]) -> SetChoice | None:
+    """The set by its name; without one, weights and radii may both be there."""
+    from robustmdp.cli.sets import parse_set
 
+    others = {name: options[name] or None for name in ("level", "share", "support")}
+    if options["set_name"] is None and not any(others.values()):
+        return None
+    # --divergence is that of the random worlds, so that it goes with any set.
+    return parse_set(options, typed_divergence=False)
+
+
+def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, options: dict[str, Any]) -> dict[str, Any]:
+    """The sets whose policies are tried, by name."""
+    from robustmdp import Constrained, Penalized
+
+    if choice is not None:
+        name = "" if choice.is_divergence else f"{choice.name} "
+        new = ", new successors" if choice.support not in (None, "model") else ""
+        return {
+            f"{name}{choice.level_name} {_told(level)}{new}": choice.at(level, source.mdp, source.bounds)
+            for level in choice.levels or (1.0,)
+        }
     return {
-        "trusting": Nominal(),
         **{f"weight {_told(weight)}": Penalized(divergence, weight) for weight in options["weight"]},
         **{f"radius {_told(radius)}": Constrained(divergence, radius) for radius in options["radius"]},
-        **source.policies(options["policy"]),
     }
 
 

@@ -1,4 +1,4 @@
-"""From words to objects: problems, divergences, solvers, states."""
+"""From words to objects: problems, solvers, states, files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robustmdp.cli.environments import parse_environment
 from robustmdp.cli.options import PROBLEMS
 
 if TYPE_CHECKING:
-    from robustmdp.ambiguity import Ambiguity
+    from robustmdp import Interval
     from robustmdp.models import MDP
 
 _SEED = 0
@@ -26,18 +26,6 @@ _LONGEST_LINE = 1 << 16
 _MOST_BLANK = 100  # lines above a table
 _MODEL_COLUMNS = frozenset({"idstatefrom", "probability"})
 _LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
-
-
-def parse_ambiguity(divergence: str, weight: float | None, radius: float | None) -> Ambiguity:
-    """At most one of a weight and a radius."""
-    import robustmdp as rm
-    from robustmdp.divergences import divergence_named
-
-    _checks.must(weight is None or radius is None, "give --weight or --radius, not both")
-    chosen = divergence_named(divergence)
-    if weight is not None:
-        return rm.Penalized(chosen, weight)
-    return rm.Nominal() if radius is None else rm.Constrained(chosen, radius)
 
 
 def parse_problem(word: str, discount: float | None) -> MDP:
@@ -69,6 +57,18 @@ def parse_problem(word: str, discount: float | None) -> MDP:
         (size,) = _sizes(word, detail, "grid:50", 1)
         return problems.grid_world(size, **options)
     _checks.nearest("problem", word, [*PROBLEMS, *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))])
+
+
+def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
+    """The same, and the intervals of its transitions where it is a file that has them."""
+    from robustmdp import Interval, io
+    from robustmdp.io.choices import IntervalsError
+
+    try:
+        return parse_problem(word, discount), None
+    except IntervalsError:
+        mdp, bounds = io.read_interval(word, discount)
+        return mdp, Interval(bounds.lower, bounds.upper)
 
 
 def is_file(word: str) -> bool:
@@ -118,16 +118,30 @@ def _header(path: Path) -> Sequence[str]:
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
     """A state by its name or number."""
-    if word is None:
-        return None
+    return None if word is None else parse_state(mdp, word, "--initial")
+
+
+def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) -> int:
+    """The number of a state that an option gives by name or number; `others` are more words that it knows."""
     if mdp.state_names and word in mdp.state_names:
         return mdp.state_names.index(word)
     if word.isdecimal():
+        _checks.must(
+            int(word) < mdp.n_states or option == "--initial",
+            f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}",
+        )
         return int(word)
-    if mdp.state_names:
-        close = difflib.get_close_matches(word, mdp.state_names, n=_MOST_NAMES)
-        _checks.nearest("--initial", word, mdp.state_names if mdp.n_states <= _MOST_NAMES else close)
-    _checks.fail(f"--initial must be the number of a state: got {word!r}")
+    known = [*others, *(mdp.state_names or ("the number of a state",))]
+    _checks.must(len(known) > 1, f"{option} must be the number of a state: got {word!r}")
+    close = difflib.get_close_matches(word, known, n=_MOST_NAMES)
+    _checks.nearest(option, word, known if len(known) <= len(others) + _MOST_NAMES else close)
+
+
+def parse_states(mdp: MDP, word: str | None, option: str) -> str | list[int] | None:
+    """A label of the model, or states by name or number with commas between them."""
+    if word is None or word in mdp.labels:
+        return word
+    return [parse_state(mdp, part.strip(), option, list(mdp.labels)) for part in word.split(",")]
 
 
 def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from robustmdp import _low_level
 from robustmdp.divergences.base import FloatArray
 
 SIGNATURE = "double (double)"
@@ -38,15 +39,9 @@ class Compiled(NamedTuple):
 
 def from_low_level(function: Any) -> Compiled | None:
     """A `scipy.LowLevelCallable`, which must have the signature double(double); None if it is something else."""
-    # By name, because an import of SciPy is slow and needed for nothing else here.
-    if not (type(function).__name__ == "LowLevelCallable" and type(function).__module__.startswith("scipy.")):
+    if not _low_level.is_low_level(function):
         return None
-    if function.signature.replace(" ", "") != SIGNATURE.replace(" ", ""):
-        raise TypeError(f"a LowLevelCallable must have the signature '{SIGNATURE}': got '{function.signature}'")
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = tuple.__getitem__(function, 0)  # its own __getitem__ refuses
-    return Compiled(get_pointer(capsule, function.signature.encode()), function)
+    return Compiled(_low_level.machine_code(function, SIGNATURE).address, function)
 
 
 def as_python(compiled: Compiled) -> Callable[[float], float]:

@@ -29,7 +29,7 @@ _COLUMNS = ("state", "action", "probability")  # of a policy; all others are lef
 
 
 def write_solution(solution: Solution, path: Path, format: str | None = None) -> Path:
-    """A row per state, or per state and action that a stochastic policy takes; see `robustmdp.io.write`."""
+    """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`."""
     kind = _format(path, format, "a solution")
     columns = _columns(solution)
     with whole(path) as part:
@@ -53,16 +53,21 @@ def _format(path: Path, format: str | None, what: str) -> str:
 
 
 def _columns(solution: Solution) -> dict[str, list[Any]]:
-    """state, action, value, lower, upper; with the probability where the policy is stochastic."""
+    """state, action, value, lower, upper; with the step, or the probability of an action, where there are several."""
     columns = solution.columns()
-    if solution.policy.ndim == 1:
+    if solution.policy.dtype.kind != "f":
         return columns
     world = solution.adversary.mdp
-    states, actions = (index.tolist() for index in np.nonzero(solution.policy))
-    out = {name: [column[s] for s in states] for name, column in columns.items()}
+    n_actions = solution.policy.shape[-1]
+    # A policy that serves all steps is written for each of them.
+    steps = len(solution.value) - 1 if solution.value.ndim == 2 else 1
+    policy = np.broadcast_to(solution.policy, (steps, world.n_states, n_actions)).reshape(-1, n_actions)
+    rows, actions = (index.tolist() for index in np.nonzero(policy))
+    out = {name: [column[row] for row in rows] for name, column in columns.items()}
     out["action"] = [world.action_name(a) for a in actions] if world.action_names else actions
-    out["probability"] = solution.policy[states, actions].tolist()
-    return {name: out[name] for name in ("state", "action", "probability", "value", "lower", "upper")}
+    out["probability"] = policy[rows, actions].tolist()
+    names = ("step", "state", "action", "probability", "value", "lower", "upper")
+    return {name: out[name] for name in names if name in out}
 
 
 def _record(solution: Solution, columns: Mapping[str, list[Any]]) -> dict[str, Any]:

@@ -33,14 +33,20 @@ class Evidence:
     means: type[Means] = Means
 
     def bound_values(self) -> tuple[FloatArray, FloatArray]:
-        """lower <= v of the policy <= best v <= upper, (R, S) each: T(v + c) = T v + discount c, and T is monotone."""
+        """lower <= v of the policy <= best v <= upper, (R, S) each: T(v + c) = T v + discount c, and T is monotone.
+
+        Where a given policy mixes actions, T is its own operator, and both bounds are of its value.
+        """
         shape = self.function.shape
         discount, (low, high) = shape.discount, shape.value_range
         v_lower, v_upper = self.frozen.v_lower[:, :-1], self.frozen.v_upper[:, :-1]
         lower, upper = self.bound_sweeps()
         # T V >= V holds without samples where V is the least possible value, and at the end.
         lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
-        rounding = 8.0 * np.finfo(np.float64).eps * max(-low, high)  # which the sum over all time multiplies
+        sums = 0 if shape.mixture is None else int(np.diff(shape.state_ptr).max())  # terms of a mean over actions
+        rounding = (
+            (8.0 + 2.0 * sums) * np.finfo(np.float64).eps * max(-low, high)
+        )  # the sum over all time multiplies it
         fall = (lower - v_lower).min(axis=1, keepdims=True) - rounding
         rise = (upper - v_upper).max(axis=1, keepdims=True) + rounding
         if shape.can_end:
@@ -50,11 +56,12 @@ class Evidence:
 
     def bound_sweeps(self) -> tuple[FloatArray, FloatArray]:
         """L <= T_policy V_lower and T V_upper <= U, (R, S) each."""
-        lower, upper = np.empty(self.frozen.policy.shape), np.empty(self.frozen.policy.shape)
-        for block in split_states(self.function.shape.state_ptr):
+        shape = len(self.frozen.v_lower), self.function.shape.n_states
+        lower, upper = np.empty(shape), np.empty(shape)
+        for block in split_states(self.function.shape):
             part = _Part(self, block)
-            lower[:, block.states] = part.lower_values()
-            upper[:, block.states] = np.maximum.reduceat(part.upper_values(), block.starts, axis=1)
+            lower[:, block.states] = block.over_policy(part.lower_values())
+            upper[:, block.states] = block.over_actions(part.upper_values())
         return lower, upper
 
 
@@ -67,15 +74,15 @@ class _Part:
         replications, n_pairs = frozen.eta.shape
         names = ("eta", "weight", "floor", "centre")
         pairs = {name: getattr(frozen, name)[:, block.pairs].astype(np.float64) for name in names}
-        states = {name: getattr(frozen, name)[:, block.states] for name in ("eta_lower", "weight_lower")}
-        policy = frozen.policy[:, block.states] - block.pairs.start
-        self.frozen: Any = frozen._replace(**pairs, **states, policy=policy)
+        own = {name: getattr(frozen, name)[:, block.own] for name in ("eta_lower", "weight_lower")}
+        policy = frozen.policy[:, block.own] - block.pairs.start
+        self.frozen: Any = frozen._replace(**pairs, **own, policy=policy)
         self.sums = {
             name: table.reshape(replications, n_pairs, -1)[:, block.pairs]
             for name, table in sums.items()
             if name != "lower"
         }
-        self.sums["lower"] = sums["lower"].reshape(replications, -1, 2)[:, block.states]
+        self.sums["lower"] = sums["lower"].reshape(replications, -1, 2)[:, block.own]
         self._levels = np.broadcast_to(self.function.level.numbers, frozen.eta.shape)[:, block.pairs]
 
     @property
@@ -88,10 +95,11 @@ class _Part:
     def log_odds(self) -> tuple[float, float]:
         """log(1/delta) of a mean: half of delta for lower bounds at the policy's pairs, half for upper ones at all."""
         shape = self.function.shape
-        return math.log(2.0 * shape.n_states / self.delta), math.log(2.0 * self._n_means * shape.n_pairs / self.delta)
+        lower, upper = shape.policy_size, self._n_means * shape.n_pairs
+        return math.log(2.0 * lower / self.delta), math.log(2.0 * upper / self.delta)
 
     def lower_values(self) -> FloatArray:
-        """At most T_policy V_lower, (R, S): E J, which for a ball is less by weight * radius."""
+        """At most T_policy V_lower at the policy's pairs, (R, K): E J, which for a ball is less by weight * radius."""
         function, frozen, (earned, most_earned) = self.function, self.frozen, self.function.earned
         eta, weight = frozen.eta_lower, frozen.weight_lower
         least, most = function.outcome_range(frozen.v_lower)

@@ -57,9 +57,9 @@ class CertifiedState(TransitionState):
         self._rounds, self._delta, self._phase = rounds, delta, np.array([_LEARNING])
         self.inside, self.extent, self.diverged = state.inside, state.extent, state.diverged
         self.q_steps, self.by_visits = state.q_steps, state.by_visits
-        cells, states = len(self.diverged) * shape.n_pairs, len(self.diverged) * shape.n_states
+        cells, own = len(self.diverged) * shape.n_pairs, len(self.diverged) * shape.policy_size
         ball = ["cost", "tilted", "outcome"] * function.level.is_constrained
-        self.sums: Tables = {"count": np.zeros(cells, np.uint32), "lower": np.zeros((states, 2))}
+        self.sums: Tables = {"count": np.zeros(cells, np.uint32), "lower": np.zeros((own, 2))}
         self.sums |= {name: np.zeros((cells, 2)) for name in ["dual", *["ratio"] * function.is_smooth, *ball]}
         self.margins: Tables = {}
         if self._margin_steps:
@@ -162,13 +162,13 @@ class CertifiedState(TransitionState):
         """A state's own deviations alone, and all that is possible where nothing was ever seen."""
         shape, frozen = self._shape, self.frozen
         low, high = shape.value_range
-        for block in split_states(shape.state_ptr):
+        for block in split_states(shape):
             by_spread, by_reach = self._expected_deviations(block.pairs)
             own = by_spread * 0.5 * (high - low) + by_reach
             own = np.where(self._expected_samples(block.pairs) > 0.0, own, math.inf)
-            v, policy = frozen.v_lower[:, block.states], frozen.policy[:, block.states] - block.pairs.start
-            lower = np.take_along_axis(own, policy, axis=1)
-            upper = np.maximum.reduceat(own, block.starts, axis=1)
+            v, policy = frozen.v_lower[:, block.states], frozen.policy[:, block.own] - block.pairs.start
+            lower = block.over_policy(np.take_along_axis(own, policy, axis=1))
+            upper = block.over_actions(own)
             self.margins["lower"][:, block.states] = np.minimum(lower, v - low)
             self.margins["upper"][:, block.states] = np.minimum(upper, high - v)
 
@@ -199,7 +199,7 @@ class CertifiedState(TransitionState):
     def _margin_tables(self) -> Tables:
         low, high = self._shape.value_range
         tables = {name: np.empty(self.frozen.eta.shape, np.float32) for name in ("by_spread", "by_reach")}
-        for block in split_states(self._shape.state_ptr):
+        for block in split_states(self._shape):
             found = self._expected_deviations(block.pairs)
             tables["by_spread"][:, block.pairs], tables["by_reach"][:, block.pairs] = found
         return {
@@ -289,10 +289,9 @@ class Certified:
         """Does a step visit every pair?"""
         return bool(self.learner.generative)
 
-    @property
-    def one_by_one(self) -> bool:
-        """Does each replication need a run of its own?"""
-        return getattr(self.learner, "one_by_one", False)
+    def runs_one_by_one(self, world: Any) -> bool:
+        """As the learner does."""
+        return bool(self.learner.runs_one_by_one(world))
 
     def samples_per_step(self, shape: Shape) -> int:
         """Those of the learner."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.generative import GenerativeQLearning
 from robustmdp.learning.markovian import MarkovianQLearning
-from robustmdp.learning.sources import OnPolicySource, source_of
+from robustmdp.learning.replications import check_seed
+from robustmdp.learning.sources import OnPolicySource, Shape, Source, source_of
 from robustmdp.models import MDP, Trajectory
-from robustmdp.models.space import StateActionSpace
-from robustmdp.operators.policy import policy_rows
+from robustmdp.operators.policy import policy_pairs
 from robustmdp.result import Solution
 
 
@@ -34,12 +35,14 @@ def learn_value(
     """v = T^pi v of a policy pi, learned, with bounds that hold with probability `confidence` at all states at once.
 
     An MDP or a Simulator is asked about the policy's pairs, round after round; an environment is stepped by the policy;
-    of a log, the transitions by other actions are passed over. Memory is O(|S|).
+    of a log, the transitions by actions that the policy never takes are passed over. Who chose the others does not
+    matter. Where the policy mixes actions, v(s) = sum over a of pi(a|s) Q(s, a), with nature's answer at each of its
+    pairs. Memory is that of the policy's pairs.
 
     Parameters
     ----------
     world : MDP, Simulator, Trajectory or Gymnasium environment
-    policy : (S,) actions
+    policy : (S,) actions or (S, A) probabilities
     samples : int
         How many transitions to draw, or to take from a log.
     confidence, certify_share, seed, discount, reward_range, start : as for a learner's `run`
@@ -52,33 +55,36 @@ def learn_value(
     >>> learned.confidence, bool((learned.upper - learned.lower).max() < 3)
     (0.95, True)
     """
-    given = np.asarray(policy)
-    options: dict[str, Any] = {"samples": samples, "seed": seed, "confidence": confidence}
-    options["certify_share"] = certify_share
     where: dict[str, Any] = {"discount": discount, "reward_range": reward_range, "start": start}
-    if isinstance(world, MDP):
-        _check_actions(given, world)
-        known = world.restricted(policy_rows(world, given).pairs)
-        return GenerativeQLearning(ambiguity).run(known, **options, **where)
-    shape = source_of(world, None, [seed], **where).shape
-    actions = _check_actions(given, shape)
-    behaviour = np.eye(shape.n_actions)[actions]
-    source = OnPolicySource(source_of(world, behaviour, [seed], **where), actions)
+    given, first = np.asarray(policy), check_seed(seed)
+    source = _on_policy(world, given, first, where)
     if isinstance(world, Trajectory):
-        matching = sum(int((piece.action == actions[piece.state]).sum()) for piece in world.chunks())
-        options["samples"] = min(samples, matching)
+        samples = min(samples, _count_usable(world, source.shape))
     learner = GenerativeQLearning(ambiguity) if source.is_generative else MarkovianQLearning(ambiguity)
-    return learner.run(source, **options)
+    solution = learner.run(source, samples=samples, seed=first, confidence=confidence, certify_share=certify_share)
+    return solution if given.ndim == 1 else replace(solution, policy=given.astype(np.float64))
 
 
-def _check_actions(policy: npt.NDArray[Any], space: StateActionSpace) -> npt.NDArray[np.int64]:
-    _checks.must(
-        policy.shape == (space.n_states,),
-        f"policy must hold one action per state, of shape ({space.n_states},): got {policy.shape}",
-    )
-    actions = policy.astype(np.int64)
-    wrong = np.flatnonzero((actions != policy) | (actions < 0) | (actions >= space.n_actions))
-    if len(wrong):
-        where = space.state_name(int(wrong[0]))
-        _checks.fail(f"policy must name actions in 0..{space.n_actions - 1}: got {policy[wrong[0]]} at {where}")
-    return actions
+def _on_policy(world: Any, policy: npt.NDArray[Any], seed: int, where: dict[str, Any]) -> Source:
+    """The world with the policy's pairs only, and with their probabilities where some state has several."""
+    source: Source
+    if isinstance(world, MDP):
+        pairs, weights = policy_pairs(world, policy)
+        source = source_of(world.restricted(pairs), None, [seed], **where)
+    else:
+        shape = source_of(world, None, [seed], **where).shape
+        pairs, weights = policy_pairs(shape, policy)
+        behaviour = np.zeros((shape.n_states, shape.n_actions))
+        behaviour.reshape(-1)[pairs] = weights
+        source = OnPolicySource(source_of(world, behaviour, [seed], **where), pairs)
+    if len(pairs) > source.shape.n_states:
+        source.shape = replace(source.shape, mixture=weights)
+    return source
+
+
+def _count_usable(log: Trajectory, shape: Shape) -> int:
+    """How many transitions of a log are by actions that the policy takes."""
+    takes = shape.table(np.ones(shape.n_pairs, np.bool_), False)
+    count = sum(int(takes[piece.state, piece.action].sum()) for piece in log.chunks())
+    _checks.must(count > 0, "a log must hold transitions by the policy's actions: got none")
+    return count

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp.learning.dual_function import DualFunction
+from robustmdp.learning.sources import Shape
 from robustmdp.learning.tables import LearnerState
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,15 +23,15 @@ _LEAST_WEIGHT = 1e-3  # of a ball, in spreads of outcomes
 class Frozen(NamedTuple):
     """Tables of R replications of S states and P pairs."""
 
-    policy: npt.NDArray[np.int32]  # (R, S) pairs
+    policy: npt.NDArray[np.int32]  # (R, K) pairs: K = S, one per state, or K = P where actions are mixed
     v_lower: FloatArray  # (R, S + 1), the end last
     v_upper: FloatArray
     eta: npt.NDArray[np.float32]  # (R, P); without a smooth f* a ceiling of outcomes
     weight: FloatArray  # (R, P)
     floor: npt.NDArray[np.float32]  # (R, P): the lowest outcome that has been seen, rounded upwards
     centre: FloatArray  # (R, P): about the mean of earned + J
-    eta_lower: FloatArray  # (R, S), for lower bounds, where nature may find an outcome that was never seen
-    weight_lower: FloatArray  # (R, S)
+    eta_lower: FloatArray  # (R, K), for lower bounds, where nature may find an outcome that was never seen
+    weight_lower: FloatArray  # (R, K)
 
 
 class Block(NamedTuple):
@@ -39,18 +40,40 @@ class Block(NamedTuple):
     states: slice
     pairs: slice
     starts: npt.NDArray[Any]  # of each state's pairs, within the block
+    mixture: FloatArray | None  # of the pairs, where the policy mixes actions
+
+    @property
+    def own(self) -> slice:
+        """Entries of tables that have one per pair of the policy."""
+        return self.states if self.mixture is None else self.pairs
+
+    def over_actions(self, values: FloatArray) -> FloatArray:
+        """Of each state the largest value of its pairs, or their mean where the policy mixes actions; (R, pairs)."""
+        if self.mixture is not None:
+            return self.over_policy(values)
+        largest: FloatArray = np.maximum.reduceat(values, self.starts, axis=1)
+        return largest
+
+    def over_policy(self, values: FloatArray) -> FloatArray:
+        """Of each state the mean over the policy's pairs, (R, own)."""
+        if self.mixture is None:
+            return values
+        mean: FloatArray = np.add.reduceat(self.mixture * values, self.starts, axis=1)
+        return mean
 
 
-def split_states(state_ptr: npt.NDArray[Any]) -> Iterator[Block]:
+def split_states(shape: Shape) -> Iterator[Block]:
     """All states, in blocks of about 65,536 pairs."""
-    first = 0
+    state_ptr, first = shape.state_ptr, 0
     while first < len(state_ptr) - 1:
         last = int(np.searchsorted(state_ptr, state_ptr[first] + _PAIRS_AT_ONCE, side="right")) - 1
         last = min(max(last, first + 1), len(state_ptr) - 1)
+        pairs = slice(int(state_ptr[first]), int(state_ptr[last]))
         yield Block(
             slice(first, last),
-            slice(int(state_ptr[first]), int(state_ptr[last])),
+            pairs,
             state_ptr[first:last] - state_ptr[first],
+            None if shape.mixture is None else shape.mixture[pairs],
         )
         first = last
 
@@ -62,10 +85,13 @@ def freeze(function: DualFunction, state: LearnerState, samples: Samples, margin
     q = state.q().reshape(replications, shape.n_pairs)
     if not (q.min() >= low and q.max() <= high):  # the copy is saved where it can be
         q = np.clip(np.nan_to_num(q), low, high)
-    v_lower, policy = np.zeros((replications, shape.n_states + 1)), np.empty((replications, shape.n_states), np.int32)
-    for block in split_states(shape.state_ptr):
-        top, first = greedy_pairs(q[:, block.pairs], block.starts)
-        v_lower[:, block.states], policy[:, block.states] = np.clip(top, low, high), first + block.pairs.start
+    v_lower, policy = (
+        np.zeros((replications, shape.n_states + 1)),
+        np.empty((replications, shape.policy_size), np.int32),
+    )
+    for block in split_states(shape):
+        v, pairs = _choose(q[:, block.pairs], block)
+        v_lower[:, block.states], policy[:, block.own] = np.clip(v, low, high), pairs + block.pairs.start
     v_upper = v_lower
     if margins:
         least, most = (np.append(np.full(shape.n_states, bound), 0.0) for bound in (low, high))
@@ -83,7 +109,7 @@ def freeze(function: DualFunction, state: LearnerState, samples: Samples, margin
         eta_lower=np.empty(policy.shape),
         weight_lower=np.empty(policy.shape),
     )
-    for block in split_states(shape.state_ptr):
+    for block in split_states(shape):
         _freeze_block(function, state, samples(block.pairs), frozen, block)
     return frozen
 
@@ -109,9 +135,9 @@ def _freeze_block(
     if ball:  # of a reward and of an outcome, each within its range
         typical = function.typical_earned
         frozen.centre[:, pairs] = typical + np.clip(frozen.centre[:, pairs] - typical, floor, np.maximum(most, floor))
-    policy = frozen.policy[:, block.states] - pairs.start
+    policy = frozen.policy[:, block.own] - pairs.start
     chosen = np.stack([np.take_along_axis(table, policy, axis=1) for table in (eta, weight, slope)])
-    frozen.eta_lower[:, block.states], frozen.weight_lower[:, block.states] = _lower_duals(
+    frozen.eta_lower[:, block.own], frozen.weight_lower[:, block.own] = _lower_duals(
         function, chosen, *function.outcome_range(frozen.v_lower)
     )
 
@@ -126,6 +152,13 @@ def _tables_of(state: LearnerState, n_pairs: int, pairs: slice) -> dict[str, npt
         **tables,
         "eta": np.stack([state.eta(span) for span in spans]),
     }
+
+
+def _choose(q: FloatArray, block: Block) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """The value of each state and the pairs of its policy: the greedy ones, or all that a given policy mixes."""
+    if block.mixture is None:
+        return greedy_pairs(q, block.starts)
+    return block.over_policy(q), np.arange(q.shape[1])
 
 
 def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
@@ -162,7 +195,7 @@ def _lower_duals(
 ) -> tuple[FloatArray, FloatArray]:
     """eta and weight for an outcome as low as `least`: a ball's weight is free and grows with that distance.
 
-    `chosen` are eta, weight and steepest slope of the policy's pairs, (3, R, S).
+    `chosen` are eta, weight and steepest slope of the policy's pairs, (3, R, K).
     """
     eta, weight, slope = chosen
     eta = np.clip(eta, least, most)

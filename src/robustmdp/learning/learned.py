@@ -30,8 +30,8 @@ def solution_of(run: Run, index: int) -> Solution:
     shape, state = run.source.shape, run.state
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = state.q()[span], state.tables["visits"][span]
-    v, policy = _best(q, shape)
     possible = shape.possible_values(*state.extent[index])
+    v, policy = _best(q, shape) if shape.mixture is None else _mixed(np.clip(q, *possible), shape, shape.mixture)
     tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
     diverged_at, out_of_range = int(state.diverged[index]), _is_out_of_range(v[tried], possible)
     v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
@@ -79,10 +79,20 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     return top, shape.actions[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
-def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray) -> tuple[FloatArray, FloatArray]:
-    """lower <= value of `policy` <= best value <= upper, from one exact sweep for the policy and one for the best."""
+def _mixed(q: FloatArray, shape: Shape, mixture: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The value of each state when its actions are mixed, (n_states,), and the given policy, (S, A)."""
+    return np.add.reduceat(mixture * q, shape.state_ptr[:-1]), shape.table(mixture, 0.0)
+
+
+def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
+    """lower <= value of `policy` <= best value <= upper, from one exact sweep for the policy and one for the best.
+
+    Where the policy is given as (S, A) probabilities, both bounds are of its own value.
+    """
     mdp = bellman.mdp
-    lower = bounds(bellman.bracket(v, policy_rows(mdp, policy)), v, mdp)[0]
+    lower, own_upper, _ = bounds(bellman.bracket(v, policy_rows(mdp, policy)), v, mdp)
+    if policy.ndim == 2:
+        return lower, own_upper
     return lower, bounds(bellman.bracket(v, None), v, mdp)[1]
 
 

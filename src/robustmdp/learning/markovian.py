@@ -24,6 +24,7 @@ from robustmdp.learning.schedules import (
 from robustmdp.learning.sources import ModelSource, Shape, Source
 from robustmdp.learning.states import DefaultState, PrintedTrajectoryState
 from robustmdp.learning.tables import LearnerState
+from robustmdp.models import MDP
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,11 @@ class MarkovianQLearning(Runnable):
             return PrintedTrajectoryState(self, source, replications, self.burn_in * steps, self._occupancies(source))
         return DefaultState(self, source, replications, burn_in=self.burn_in * steps, by_visits=self.count == "visits")
 
-    @property
-    def one_by_one(self) -> bool:
+    def runs_one_by_one(self, world: Any) -> bool:
         """Are the steps estimated, for each replication its own?"""
         follows_q = isinstance(self.behaviour, EpsilonGreedy) or callable(self.behaviour)
-        return self.printed and follows_q and (self.d_min is None or self.d_max is None)
+        is_known = isinstance(world, MDP) and not follows_q
+        return self.printed and not is_known and (self.d_min is None or self.d_max is None)
 
     def _occupancies(self, source: Source) -> tuple[float, float] | None:
         """As given, or from the stationary distribution of a known world; None where only visits will tell."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.learning.running import begin, solutions_of, warn_unvisited_pairs
 from robustmdp.learning.runs import DeferredInterrupt, Progress, Run
-from robustmdp.models import MDP
+from robustmdp.learning.sources import is_drawn_by_core
 from robustmdp.operators.threads import thread_count
 from robustmdp.result import Solution
 
@@ -71,15 +71,15 @@ def replicate(
     **options: Any,
 ) -> list[list[Solution]]:
     """Every learner with every seed, in groups that share calls: whatever their size, the numbers are the same."""
-    listed, in_model, workers = check_seeds(seeds), isinstance(world, MDP), thread_count(threads)
-    apart = not in_model or any(getattr(learner, "one_by_one", False) for learner in learners)
+    listed, in_core, workers = check_seeds(seeds), is_drawn_by_core(world), thread_count(threads)
+    apart = not in_core or any(learner.runs_one_by_one(world) for learner in learners)
     size = 1 if apart else min(_REPLICATIONS_AT_ONCE, math.ceil(len(listed) / workers))
     groups = [listed[at : at + size] for at in range(0, len(listed), size)]
     items = [(index, group) for index in range(len(learners)) for group in groups]
     group = partial(_run_group, learners, world, references, options, progress)
     if engine is None:
         with DeferredInterrupt() as interrupt:
-            runs = _run_locally(partial(group, interrupt), items, workers if in_model else 1)
+            runs = _run_locally(partial(group, interrupt), items, workers if in_core else 1)
     else:
         begin(learners[0], world, listed[:1], reference=references[0], **options)  # bad arguments are told here
         # Not deferred: elsewhere the request would not be seen, so Ctrl-C must stop the engine itself.

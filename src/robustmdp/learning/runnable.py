@@ -24,6 +24,11 @@ class Runnable:
         super().__init_subclass__(**options)
         register(cls)
 
+    def runs_one_by_one(self, world: Any) -> bool:
+        """Does each replication need a run of its own, because its steps depend on what it sees?"""
+        del world
+        return False
+
     def samples_per_step(self, shape: Shape) -> int:
         """How many transitions the first step takes."""
         raise NotImplementedError
@@ -105,8 +110,8 @@ class Runnable:
     ) -> list[Solution]:
         """One `run` per seed, on all cores; equal to the bit to runs one by one, whatever the number of threads.
 
-        `seeds` is a list, or a number n for 0..n-1. Replications in an MDP share compiled calls. An `engine` with
-        `map(task, items)` runs the groups elsewhere.
+        `seeds` is a list, or a number n for 0..n-1. Replications in an MDP, or in a Simulator whose function is a
+        `scipy.LowLevelCallable`, share compiled calls. An `engine` with `map(task, items)` runs the groups elsewhere.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         budget = {"steps": steps, "samples": samples, "record_every": record_every}

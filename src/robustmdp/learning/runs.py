@@ -105,6 +105,9 @@ class Learner(Protocol):
     def generative(self) -> bool:
         """Does a step visit every pair?"""
 
+    def runs_one_by_one(self, world: Any) -> bool:
+        """Does each replication need a run of its own?"""
+
     def samples_per_step(self, shape: Shape) -> int:
         """How many transitions the first step takes."""
 
@@ -227,6 +230,10 @@ class Run:
         bellman = RobustBellman(
             mdp, self.learner.ambiguity, threads=1
         )  # a fresh one: its memory shows in the last bits
+        mixture = self.source.shape.mixture
+        if mixture is not None:
+            v = np.add.reduceat(mixture * q, mdp.state_ptr[:-1])
+            return float(np.abs(bellman.q_pairs(v) - q).max())
         return float(np.abs(mdp.pairs(bellman.apply_q(mdp.table(q))) - q).max())
 
 

@@ -16,7 +16,7 @@ from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.levels import level_of, setting_of
 from robustmdp.learning.schedules import Numbers
-from robustmdp.learning.sources import Experience, Shape, Source
+from robustmdp.learning.sources import Experience, ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState, Tables
 
 FloatArray = npt.NDArray[np.float64]
@@ -98,7 +98,7 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
 def rewards_are_inside(learner: Any, source: Source) -> bool:
     """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
     printed = getattr(learner, "printed", False) or bool(getattr(learner, "inner_steps", 0))
-    as_printed = printed and source.world is None
+    as_printed = printed and not isinstance(source, ModelSource)
     return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
 
 

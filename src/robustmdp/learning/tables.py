@@ -125,6 +125,8 @@ class LearnerState:
     def core_state(self) -> Any:
         """The tables by name, for the core."""
         known = {name: table for name, table in self.tables.items() if name != "drawn"}
+        if self._shape.mixture is not None:
+            known["mixture"] = self._shape.mixture
         extent = self.extent.reshape(-1)
         return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **known)
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _low_level
+
+SIGNATURE = "void (int64_t, int64_t, uint64_t, double *, int64_t *, int64_t *, void *)"
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,17 @@ class Simulator:
 
     Parameters
     ----------
-    sample : callable (state, action, rng) -> (reward, next_state, terminated)
-        `rng` is a `numpy.random.Generator`. A function compiled with `numba.njit` is called from compiled code.
+    sample : callable (state, action, rng) -> (reward, next_state, terminated), or a scipy.LowLevelCallable
+        `rng` is a `numpy.random.Generator`. A function compiled with `numba.njit` is called from compiled code, and so
+        is one in machine code, from C, Cython, cffi, ctypes or `numba.cfunc`, which needs no Numba and no GIL:
+
+            void sample(int64_t state, int64_t action, uint64_t random,
+                        double *reward, int64_t *next_state, int64_t *terminated, void *user_data)
+
+        `random` are 64 random bits, new at each call, which depend on the seed and on the number of the transition
+        alone: `(random >> 11) * 0x1p-53` is uniform in [0, 1), and more numbers come from a generator seeded with
+        them. `terminated` is 0 before the call. The function must depend on nothing else but `user_data`, which is the
+        LowLevelCallable's, and must not change it: several threads may call it at once.
     n_states, n_actions : int
         Every action is available everywhere.
     discount : float in [0, 1)
@@ -43,7 +54,9 @@ class Simulator:
     action_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.sample):
+        if self.is_low_level:
+            _low_level.machine_code(self.sample, SIGNATURE)
+        elif not callable(self.sample):
             raise TypeError(f"sample must be a function of (state, action, rng): got {self.sample!r}")
         _checks.positive_integer("n_states", self.n_states)
         _checks.positive_integer("n_actions", self.n_actions)
@@ -65,6 +78,19 @@ class Simulator:
     def compiled(self) -> bool:
         """Is `sample` a Numba function?"""
         return hasattr(self.sample, "py_func")
+
+    @property
+    def is_low_level(self) -> bool:
+        """Is `sample` a `scipy.LowLevelCallable`?"""
+        return _low_level.is_low_level(self.sample)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.is_low_level:
+            raise TypeError(
+                "a Simulator must have a function of Python to be pickled: a LowLevelCallable is an address, "
+                "which means nothing in another process"
+            )
+        return self.__dict__
 
     def outcome(self, state: int, action: int, rng: Any) -> tuple[float, int, bool]:
         """One transition, checked."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity import Ambiguity, check_ambiguity
+from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
 from robustmdp.operators.policy import PolicyRows, policy_rows
@@ -17,6 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _LARGEST_REWARD = 1e100
+_NO_MASS = 1e-12  # probabilities below it count as 0 where nature has a choice
 _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
 
 
@@ -134,6 +135,15 @@ class RobustBellman:
         )  # fmt: skip
         self.model.sign = self.ambiguity.sign
 
+    @property
+    def can_end(self) -> bool:
+        """Is there anything with a fixed value, so that T(v + c) = Tv + discount c does not hold for it?"""
+        return self.mdp.can_end
+
+    def nominal(self) -> RobustBellman:
+        """The same problem when the model is right."""
+        return RobustBellman(self.mdp, Nominal(), threads=self.threads)
+
     # what users call
 
     def apply(self, v: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
@@ -174,12 +184,13 @@ class RobustBellman:
         self.sweep(v, np.empty(self.mdp.n_states), self._best)
         return self.mdp.actions[self._best].astype(np.int64)
 
-    def worst_case(self, v: npt.ArrayLike) -> Response:
+    def worst_case(self, v: npt.ArrayLike, onto: MDP | None = None) -> Response:
         """Nature's answer to v at every pair, the same whatever was solved before.
 
-        The model keeps the rewards, the penalty is discount * weight * D.
+        The model keeps the rewards, or takes those of `onto`, a model with the same transitions; the penalty is
+        discount * weight * D.
         """
-        mdp = self.mdp
+        mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
@@ -250,6 +261,28 @@ class RobustBellman:
         threads.run(task, threads.split(starts, self._parts), self._workers)
         indptr = starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
+
+    def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Can nature give the marked transitions, (nnz,), no mass, and pay nothing for it? (n_pairs,)
+
+        A mass below 1e-12 counts as none: limits such as 0.7 + 0.3 are meant to be 1 and are not in binary.
+        """
+        mdp = self.mdp
+        untouched = ~np.logical_or.reduceat(marked, mdp.indptr[:-1])
+        if self.ambiguity.keeps_support or untouched.all():
+            return untouched
+        model = _core.Model(  # of an adverse nature: it makes the marked mass small
+            mdp.indptr, mdp.indices, mdp.probabilities, marked.astype(np.float64), mdp.state_ptr, mdp.longest_row, True
+        )
+        lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
+        outcome, memory = np.zeros(mdp.n_states + 1), np.full_like(self._memory, np.nan)
+
+        def task(lo: int, hi: int) -> None:
+            self._kernel.bracket(model, self._levels, outcome, 1.0, lo, hi, memory, lower, upper)
+
+        threads.run(task, self._pair_ranges, self._workers)
+        self.rows += mdp.n_pairs
+        return untouched | (upper <= _NO_MASS)
 
     def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
         """Nominal sweeps in place, forwards and backwards in turn."""

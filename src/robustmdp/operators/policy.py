@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.models import MDP
+from robustmdp.models.space import StateActionSpace
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -28,16 +29,34 @@ class PolicyRows(NamedTuple):
         table[mdp.states[self.pairs], mdp.actions[self.pairs]] = self.weights
         return np.asarray(table.argmax(axis=1), dtype=np.int64)
 
+    def on(self, mdp: MDP) -> PolicyRows:
+        """The same policy on a model with the same pairs and other successors."""
+        return rows_of_pairs(mdp, self.pairs)._replace(weights=self.weights, state_ptr=self.state_ptr)
 
-def policy_rows(mdp: MDP, policy: npt.ArrayLike) -> PolicyRows:
+
+class PolicyPairs(NamedTuple):
+    """The pairs that a policy uses, by rising numbers, and their probabilities, (n,) each."""
+
+    pairs: IntArray
+    weights: FloatArray
+
+
+def policy_pairs(space: StateActionSpace, policy: npt.ArrayLike) -> PolicyPairs:
     """From (S,) actions or (S, A) probabilities, checked against the actions that are available."""
     array = np.asarray(policy)
-    if array.shape == (mdp.n_states,):
-        return _deterministic(mdp, array)
-    if array.shape == (mdp.n_states, mdp.n_actions):
-        return _stochastic(mdp, array.astype(np.float64))
-    shapes = f"({mdp.n_states},) or ({mdp.n_states}, {mdp.n_actions})"
+    if array.shape == (space.n_states,):
+        return _deterministic(space, array)
+    if array.shape == (space.n_states, space.n_actions):
+        return _stochastic(space, array.astype(np.float64))
+    shapes = f"({space.n_states},) or ({space.n_states}, {space.n_actions})"
     _checks.fail(f"policy must hold actions or probabilities, of shape {shapes}: got {array.shape}")
+
+
+def policy_rows(mdp: MDP, policy: npt.ArrayLike) -> PolicyRows:
+    """The rows of a policy, as `policy_pairs` takes it."""
+    pairs, weights = policy_pairs(mdp, policy)
+    state_ptr = np.searchsorted(pairs, mdp.state_ptr)
+    return rows_of_pairs(mdp, pairs)._replace(weights=weights, state_ptr=state_ptr)
 
 
 def rows_of_pairs(mdp: MDP, pairs: IntArray) -> PolicyRows:
@@ -47,44 +66,44 @@ def rows_of_pairs(mdp: MDP, pairs: IntArray) -> PolicyRows:
     return PolicyRows(pairs.copy(), np.ones(len(pairs)), np.arange(len(pairs) + 1), starts)
 
 
-def _deterministic(mdp: MDP, actions: npt.NDArray[np.generic]) -> PolicyRows:
+def _deterministic(space: StateActionSpace, actions: npt.NDArray[np.generic]) -> PolicyPairs:
     whole = actions.astype(np.int64)
     _checks.must(bool(np.all(whole == actions)), "policy must hold whole numbers of actions")
-    table = np.full((mdp.n_states, mdp.n_actions), -1, dtype=np.int64)
-    table[mdp.states, mdp.actions] = np.arange(mdp.n_pairs)
-    outside = np.flatnonzero((whole < 0) | (whole >= mdp.n_actions))
+    outside = np.flatnonzero((whole < 0) | (whole >= space.n_actions))
     if outside.size:
         s = outside[0]
-        _checks.fail(f"policy must name actions in 0..{mdp.n_actions - 1}: got {whole[s]} at {mdp.state_name(s)}")
-    pairs = table[np.arange(mdp.n_states), whole]
+        _checks.fail(f"policy must name actions in 0..{space.n_actions - 1}: got {whole[s]} at {space.state_name(s)}")
+    if space.actions is None:
+        return PolicyPairs(space.state_ptr[:-1] + whole, np.ones(len(whole)))
+    table = np.full((space.n_states, space.n_actions), -1, dtype=np.int64)
+    table[space.states, space.actions] = np.arange(space.n_pairs)
+    pairs = table[np.arange(space.n_states), whole]
     missing = np.flatnonzero(pairs < 0)
     if missing.size:
-        _unavailable(mdp, int(missing[0]), int(whole[missing[0]]))
-    return rows_of_pairs(mdp, pairs)
+        _unavailable(space, int(missing[0]), int(whole[missing[0]]))
+    return PolicyPairs(pairs, np.ones(len(pairs)))
 
 
-def _stochastic(mdp: MDP, table: FloatArray) -> PolicyRows:
+def _stochastic(space: StateActionSpace, table: FloatArray) -> PolicyPairs:
     wrong = np.argwhere(~(table >= 0) | np.isinf(table))
     if len(wrong):
         s, a = wrong[0]
         _checks.fail(f"policy must be finite and at least 0: got {table[s, a]:g} at policy[{s}, {a}]")
-    weights = mdp.pairs(table, "policy")
-    left = table.copy()
-    left[mdp.states, mdp.actions] = 0.0
-    stray = np.argwhere(left > 0)
-    if len(stray):
-        _unavailable(mdp, int(stray[0][0]), int(stray[0][1]))
+    weights, states = space.pairs(table, "policy"), space.states
+    if space.actions is not None:
+        left = table.copy()
+        left[states, space.actions] = 0.0
+        stray = np.argwhere(left > 0)
+        if len(stray):
+            _unavailable(space, int(stray[0][0]), int(stray[0][1]))
     sums = table.sum(axis=1)
     off = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
     if off.size:
         _checks.fail(f"policy[{off[0]}] must sum to 1: got {sums[off[0]]:.9g}")
     pairs = np.flatnonzero(weights > 0)
-    weights = weights[pairs] / sums[mdp.states[pairs]]
-    state_ptr = np.searchsorted(mdp.states[pairs], np.arange(mdp.n_states + 1))
-    return rows_of_pairs(mdp, pairs)._replace(weights=weights, state_ptr=state_ptr)
+    return PolicyPairs(pairs, weights[pairs] / sums[states[pairs]])
 
 
-def _unavailable(mdp: MDP, state: int, action: int) -> None:
-    _checks.fail(
-        f"policy must use available actions only: it puts mass on {mdp.action_name(action)} in {mdp.state_name(state)}"
-    )
+def _unavailable(space: StateActionSpace, state: int, action: int) -> None:
+    place = f"{space.action_name(action)} in {space.state_name(state)}"
+    _checks.fail(f"policy must use available actions only: it puts mass on {place}")

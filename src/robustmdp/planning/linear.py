@@ -34,8 +34,11 @@ class ChainSolver:
 
     def solve(self, chain: Chain, start: FloatArray, accuracy: float) -> FloatArray:
         """V with an error of at most `accuracy`, in the sup norm, or the best that was reached."""
+        return self.reduce_residual(chain, start, 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300))
+
+    def reduce_residual(self, chain: Chain, start: FloatArray, target: float) -> FloatArray:
+        """V whose residual cost + discount P v - v has a span of at most `target`, or the best that was reached."""
         v = np.append(start, 0.0)
-        target = 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300)
         if not self._mixes_fast or not self._sweep(chain, v, target):
             self._mixes_fast = False  # the next chain will be much like this one
             return self._krylov(chain, v, target)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity import Nominal
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 from robustmdp.planning.linear import ChainSolver
@@ -95,7 +94,7 @@ class PolicyIteration:
 
     def _nominal(self, work: Work) -> FloatArray:
         """The nominal solution, roughly: robust steps from there need less work than from nothing."""
-        nominal = RobustBellman(work.bellman.mdp, Nominal(), threads=work.bellman.threads)
+        nominal = work.bellman.nominal()
         for progress in self.iterate(nominal, work.policy, max(work.tol, _NOMINAL_ACCURACY)):
             v = progress.centred()
             if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(np.abs(v).max())):
@@ -122,12 +121,12 @@ class Work:
     linear: ChainSolver = field(init=False)
 
     def __post_init__(self) -> None:
-        self.linear = ChainSolver(self.bellman.mdp.can_end)
+        self.linear = ChainSolver(self.bellman.can_end)
 
     def start(self) -> FloatArray:
         """A sweep at a constant, where nature has no choice: the middle of the value range, or 0 if episodes end."""
         mdp = self.bellman.mdp
-        level = 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range)
+        level = 0.0 if self.bellman.can_end else 0.5 * sum(mdp.value_range)
         best: FloatArray = np.maximum.reduceat(mdp.mean_rewards(), mdp.state_ptr[:-1])
         return best + mdp.discount * level
 
@@ -139,7 +138,7 @@ class Work:
             self.bellman.sweep(v, swept, self.bellman.best_pairs())
         else:
             self.bellman.apply_policy(self.policy, v, out=swept)
-        return Progress(v, swept, mdp.can_end, mdp.discount, self._chosen())
+        return Progress(v, swept, self.bellman.can_end, mdp.discount, self._chosen())
 
     def _policy_of(self, progress: Progress) -> PolicyRows:
         return progress.policy if progress.policy is not None else self._chosen()
@@ -181,7 +180,7 @@ class Work:
         for _ in range(100):
             v = self.linear.solve(self.bellman.chain(policy, v), v, 0.25 * accuracy)
             self.bellman.apply_policy(policy, v, out=swept)
-            inner = Progress(v, swept, mdp.can_end, mdp.discount, policy)
+            inner = Progress(v, swept, self.bellman.can_end, mdp.discount, policy)
             if inner.error_bound <= accuracy:
                 break
         return inner.centred()

@@ -19,7 +19,7 @@ from robustmdp.result import Solution, Status
 
 FloatArray = npt.NDArray[np.float64]
 
-_NOTHING = 1e-140  # outcomes closer than this are taken as equal: the squares of their differences are not numbers
+NEGLIGIBLE = 1e-140  # outcomes closer than this are taken as equal: the squares of their differences are not numbers
 _WIDEN = 1e-15  # shifting by a multiple of the discount rounds once more
 
 
@@ -184,7 +184,7 @@ def bounds(bracket: Bracket, v: FloatArray, mdp: MDP) -> tuple[FloatArray, Float
     factor = mdp.discount / (1.0 - mdp.discount)
     shift_low, shift_high = factor * below.low, factor * above.high
     slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(np.abs(bracket.upper).max()))
-    slack += _NOTHING / (1.0 - mdp.discount)
+    slack += NEGLIGIBLE / (1.0 - mdp.discount)
     return bracket.lower + shift_low - slack, bracket.upper + shift_high + slack, 0.5 * (shift_low + shift_high)
 
 

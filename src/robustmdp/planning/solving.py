@@ -11,6 +11,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
+from robustmdp.planning.criteria import Criterion
 from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Solver, run
 from robustmdp.result import Solution
@@ -20,6 +21,7 @@ def solve(
     mdp: MDP,
     ambiguity: Ambiguity,
     *,
+    criterion: Criterion | None = None,
     solver: Solver | None = None,
     tol: float = 1e-8,
     threads: int | None = None,
@@ -32,6 +34,8 @@ def solve(
     ----------
     mdp : MDP
     ambiguity : Nominal, Penalized or Constrained
+    criterion : optional
+        FiniteHorizon(steps) or TotalReward(); None is the sum with the model's discount.
     solver : optional
         ValueIteration(), PolicyIteration() or DualAscent(); None picks the fastest exact one.
     tol : float
@@ -48,6 +52,8 @@ def solve(
     >>> answer.status.code, bool(answer.error_bound < 1e-7)
     ('converged', True)
     """
+    if criterion is not None:
+        return criterion.solve(mdp, ambiguity, solver=solver, tol=tol, threads=threads, callback=callback, start=start)
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
@@ -57,6 +63,7 @@ def evaluate(
     policy: npt.ArrayLike,
     ambiguity: Ambiguity,
     *,
+    criterion: Criterion | None = None,
     tol: float = 1e-8,
     threads: int | None = None,
     callback: Callback | None = None,
@@ -67,14 +74,18 @@ def evaluate(
     Parameters
     ----------
     mdp : MDP
-    policy : (S,) actions or (S, A) probabilities
+    policy : (S,) actions or (S, A) probabilities; with FiniteHorizon also (T, S) or (T, S, A), one for each step
     ambiguity : Nominal, Penalized or Constrained
+    criterion : optional
+        FiniteHorizon(steps) or TotalReward(); None is the sum with the model's discount.
     start : (S,) values to start from, optional
 
     >>> from robustmdp import Nominal, problems
     >>> evaluate(problems.two_state(0.5, 0.9), [0, 0], Nominal()).value.round(6)  # 1/(1 - 0.45)
     array([1.818182, 0.      ])
     """
+    if criterion is not None:
+        return criterion.evaluate(mdp, policy, ambiguity, tol=tol, threads=threads, callback=callback, start=start)
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
     solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)

@@ -48,14 +48,14 @@ class ValueIteration:
         """Sweep for ever."""
         del tol
         mdp = bellman.mdp
-        v = np.full(mdp.n_states, 0.0 if mdp.can_end else 0.5 * sum(mdp.value_range)) if start is None else start
+        v = np.full(mdp.n_states, 0.0 if bellman.can_end else 0.5 * sum(mdp.value_range)) if start is None else start
         swept, best = np.empty_like(v), np.empty(mdp.n_states, dtype=np.int64)
         while True:
             if policy is None:
                 bellman.sweep(v, swept, best)
             else:
                 bellman.apply_policy(policy, v, out=swept)
-            progress = Progress(v, swept, mdp.can_end, mdp.discount)
+            progress = Progress(v, swept, bellman.can_end, mdp.discount)
             yield progress
             # The span does not feel a shift, but rounding does: the middle keeps numbers as small as the values are.
             v, swept = (progress.centred(), v) if self.stopping == "span" else (swept, v)

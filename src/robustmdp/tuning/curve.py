@@ -225,6 +225,7 @@ def points_along(
     """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
     everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, trusting.policy), tol, threads)
     policy, under_model = trusting.policy, trusting.value
+    used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
     for level in levels.tolist():
         ambiguity = set_at(level)
         robust = whole(everything.step(_place(level), ambiguity))
@@ -234,7 +235,7 @@ def points_along(
             chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
             under_model = whole(follow(chain, under_model, tol)[0]).value
         if not np.array_equal(policy, trusting.policy):
-            doubted = whole(alone.step(_place(level), ambiguity))
+            doubted = whole(alone.step(_place(level), ambiguity.restricted(mdp, used)))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)

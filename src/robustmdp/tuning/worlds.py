@@ -115,12 +115,18 @@ class RandomKernels:
 class Adversary:
     """For each policy the world that nature would answer with: its own worst case.
 
+    Parameters
+    ----------
+    ambiguity : a set
+    label : what tables call the set, by default a few words of its own
+
     >>> from robustmdp import KL, Constrained
     >>> Adversary(Constrained(KL(), 0.1)).name
     'worst case, Kullback-Leibler radius 0.1'
     """
 
     ambiguity: Ambiguity
+    label: str = ""
     answers = True
 
     def __post_init__(self) -> None:
@@ -128,7 +134,7 @@ class Adversary:
 
     @property
     def name(self) -> str:
-        return "the model" if self.ambiguity.is_nominal else f"worst case, {self.ambiguity.label}"
+        return "the model" if self.ambiguity.is_nominal else f"worst case, {self.label or self.ambiguity.label}"
 
     @property
     def size(self) -> int:

@@ -17,6 +17,7 @@ from robustmdp.learning.sources.base import Source as Source
 from robustmdp.learning.sources.base import check_reward_range, check_size
 from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
+from robustmdp.learning.sources.low_level import LowLevelSource as LowLevelSource
 from robustmdp.learning.sources.model import ModelSource as ModelSource
 from robustmdp.learning.sources.on_policy import OnPolicySource as OnPolicySource
 from robustmdp.learning.sources.simulator import SimulatorSource as SimulatorSource
@@ -45,11 +46,16 @@ def source_of(
         world = world.with_discount(_checks.discount(world.discount if discount is None else discount))
         choice = check_behaviour(behaviour, world.state_ptr, world.actions, world.n_actions)
         return ModelSource(world, choice, seeds, start or 0, reward_range)
-    seed = _single(seeds, world)
     if isinstance(world, Simulator):
         changes: dict[str, Any] = {"discount": discount, "start": start, "reward_range": reward_range}
         world = replace(world, **{name: value for name, value in changes.items() if value is not None})
-        return SimulatorSource(world, _full_policy(behaviour, world.n_states, world.n_actions), seed)
+        policy = _full_policy(behaviour, world.n_states, world.n_actions)
+        return (
+            LowLevelSource(world, policy, seeds)
+            if world.is_low_level
+            else SimulatorSource(world, policy, _single(seeds, world))
+        )
+    seed = _single(seeds, world)
     _checks.must(start is None, "start must be given for an MDP or a Simulator: other worlds begin where they begin")
     if isinstance(world, Trajectory):
         own = world.discount if discount is None else discount
@@ -60,6 +66,11 @@ def source_of(
     raise TypeError(
         f"world must be an MDP, a Simulator, a Trajectory or a Gymnasium environment: got {type(world).__name__}"
     )
+
+
+def is_drawn_by_core(world: Any) -> bool:
+    """Does the core draw the transitions, of several replications side by side and without the GIL?"""
+    return isinstance(world, MDP) or (isinstance(world, Simulator) and world.is_low_level)
 
 
 def _full_policy(behaviour: Any, n_states: int, n_actions: int) -> BehaviourPolicy:

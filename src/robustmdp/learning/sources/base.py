@@ -47,7 +47,11 @@ class Experience(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape(StateActionSpace):
-    """What a learner must know of a world before it starts; rewards may be unknown, then they are learned as well."""
+    """What a learner must know of a world before it starts; rewards may be unknown, then they are learned as well.
+
+    Where the value of a given policy is learned, the world has the policy's pairs only; if it mixes actions, `mixture`
+    holds their probabilities, (n_pairs,), and the value of a state is the mean of its Q instead of the largest.
+    """
 
     n_actions: int
     state_ptr: IntArray
@@ -58,9 +62,15 @@ class Shape(StateActionSpace):
     rewards_on_successors: bool
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
+    mixture: FloatArray | None = None
 
     def __post_init__(self) -> None:
         check_size(self.n_pairs)
+
+    @property
+    def policy_size(self) -> int:
+        """How many pairs a policy uses: one per state, or all of a policy that mixes actions."""
+        return self.n_states if self.mixture is None else self.n_pairs
 
 
 class OnlineLearner(Protocol):
@@ -95,7 +105,7 @@ class Source:
     is_generative : can it be asked about any pair? Otherwise it answers only for the state it is in
     learns_online : does it act and learn in turn? It must where the policy follows Q
     is_fresh : does each transition come once and in its order? A shuffled log is not independent of what came before
-    world : the compiled world, where the model is known; otherwise None
+    world : the core's world, where the core draws the transitions; otherwise None
     """
 
     shape: Shape
@@ -129,6 +139,14 @@ class Source:
     def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
         self.refuse_generative()
+
+    def sample_in_turn(self, first: int, states: IntArray, pairs: IntArray, room: Experience) -> None:
+        """The same for some pairs, with their states, which `room` numbers in their order."""
+        for step in range(room.length):
+            at = (first + step) % len(pairs)
+            room.states[step], room.pairs[step] = states[at], at
+            span = slice(step, step + 1)
+            self.sample_pair(first + step, int(pairs[at]), room.rewards[span], room.following[span])
 
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""

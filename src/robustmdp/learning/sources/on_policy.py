@@ -1,4 +1,4 @@
-"""What is left of a world when a policy is fixed: one pair per state."""
+"""What is left of a world when a policy is fixed: the pairs that it uses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from robustmdp.models.space import IntArray
 
 
 class OnPolicySource(Source):
-    """Transitions of a source by the policy's actions; others, in a log, are passed over."""
+    """Transitions of a source, in which every action is available everywhere, by some pairs, with rising numbers.
+
+    Transitions by other pairs, in a log, are passed over.
+    """
 
     learns_online = False
 
-    def __init__(self, source: Source, policy: IntArray) -> None:
-        states = np.arange(len(policy) + 1, dtype=np.int64)
-        self._chosen = source.shape.state_ptr[:-1] + policy  # every action is available everywhere
+    def __init__(self, source: Source, pairs: IntArray) -> None:
+        n_actions = source.shape.n_actions
+        self._states, actions = np.divmod(pairs.astype(np.int64), n_actions)
+        self._pairs = pairs.astype(np.int64)
         self._source = source
-        self.shape = replace(source.shape, state_ptr=states, actions=policy)
+        state_ptr = np.searchsorted(self._pairs, source.shape.state_ptr)
+        self.shape = replace(source.shape, state_ptr=state_ptr, actions=actions)
         self.name, self.length = source.name, source.length
         self.is_generative, self.is_fresh = source.is_generative, source.is_fresh
 
@@ -31,23 +36,19 @@ class OnPolicySource(Source):
             seen = Experience.empty(1, room.length - filled)
             taken = self._source.follow_policy(position, seen)
             position += taken
-            kept = np.flatnonzero(seen.pairs[:taken, 0] == self._chosen[seen.states[:taken, 0]])
+            places = np.searchsorted(self._pairs[:-1], seen.pairs[:taken, 0])
+            kept = np.flatnonzero(self._pairs[places] == seen.pairs[:taken, 0])
+            seen.pairs[:taken, 0] = places
             for column, values in zip(room, seen, strict=True):
                 column[filled : filled + len(kept)] = values[kept]
             filled += len(kept)
             if taken < seen.length:
                 break
-        room.pairs[:filled] = room.states[:filled]  # the only pair of each state
         return filled
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
-        """One draw of the policy's pair in each state in turn."""
-        n_states = self.shape.n_states
-        for step in range(room.length):
-            state = (first + step) % n_states
-            room.states[step], room.pairs[step] = state, state
-            span = slice(step, step + 1)
-            self._source.sample_pair(first + step, int(self._chosen[state]), room.rewards[span], room.following[span])
+        """One draw of each of the pairs in turn."""
+        self._source.sample_in_turn(first, self._states, self._pairs, room)
         return room.length
 
     @property

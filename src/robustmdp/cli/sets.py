@@ -1,0 +1,246 @@
+"""From words to sets: what --set means, and the options beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robustmdp import _checks
+from robustmdp.cli.options import SETS, was_typed
+from robustmdp.cli.words import parse_state
+
+if TYPE_CHECKING:
+    from robustmdp import Interval
+    from robustmdp.ambiguity import Ambiguity
+    from robustmdp.divergences import FDivergence
+    from robustmdp.models import MDP
+
+_LEVELS = ("weight", "radius", "level", "share", "aversion")  # options that hold numbers
+_CURVE_LEVELS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """A set's options: that of its level, an example of it, others that it takes; `span` is for curves."""
+
+    level: str
+    example: str
+    takes: tuple[str, ...] = ()
+    span: tuple[float, float] | None = None
+
+
+_KINDS = dict(
+    zip(
+        SETS,
+        (
+            _Kind("weight", "--weight 1", ("divergence",)),
+            _Kind("radius", "--radius 0.1", ("divergence",)),
+            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 2.0)),
+            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 1.5)),
+            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 1.0)),
+            _Kind("share", "--share 0.1", ("support",), (1e-3, 1.0)),
+            _Kind("level", "--level 0.2", ("share",), (1.0, 1e-2)),
+            _Kind("level", "--level 0.2", ("share",), (1.0, 1e-2)),
+            _Kind("aversion", "--aversion 1", ("share",)),
+            _Kind("level", "--level 1", (), (1e-2, 1.0)),
+        ),
+        strict=True,
+    )
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SetChoice:
+    """What was typed, checked as far as that is possible without the model.
+
+    Attributes
+    ----------
+    name : one of SETS; None where no set was asked for
+    levels : as they were typed, perhaps none
+    share : of a risk measure, where a mixture with the mean was asked for
+    support : "all", "model" or states with commas between them
+    """
+
+    name: str | None
+    levels: tuple[float, ...]
+    divergence: FDivergence
+    share: float | None = None
+    support: str | None = None
+    optimistic: bool = False
+
+    def at(self, level: float, mdp: MDP, bounds: Interval | None = None) -> Ambiguity:
+        """The set of that level; `bounds` are the intervals of the model's file, if it has any."""
+        from robustmdp import MeanRisk, Optimistic
+
+        found = self._plain(level, mdp, bounds)
+        if self.share is not None:
+            found = MeanRisk(self.share, found)
+        return Optimistic(found) if self.optimistic else found
+
+    def _plain(self, level: float, mdp: MDP, bounds: Interval | None) -> Ambiguity:
+        import robustmdp as rm
+
+        if self.name == "interval":
+            return _scaled(bounds, mdp, level)
+        if self.name in ("penalty", "ball"):
+            return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
+        risks: dict[str | None, Any] = {"cvar": rm.CVaR, "evar": rm.EVaR, "entropic": rm.EntropicRisk}
+        if self.name in risks:
+            return risks[self.name](level)  # type: ignore[no-any-return]
+        balls: dict[str | None, Any] = {"l1": rm.L1, "l2": rm.L2, "linf": rm.LInf, "contamination": rm.Contamination}
+        return balls[self.name](level, support=_parse_support(self.support, mdp))  # type: ignore[no-any-return]
+
+    @property
+    def level_name(self) -> str:
+        """What its level is: weight, radius, level, share or aversion."""
+        return _KINDS[self.name].level if self.name is not None else "weight"
+
+    @property
+    def is_divergence(self) -> bool:
+        """Whether it is one of the paper's sets, or none at all."""
+        return self.name in (None, "penalty", "ball")
+
+    def within(self, bounds: Interval | None) -> SetChoice:
+        """The intervals of a file where nothing else was asked for."""
+        if self.name is not None or bounds is None:
+            return self
+        return dataclasses.replace(self, name="interval", levels=self.levels)
+
+    def __str__(self) -> str:
+        support = "" if self.support is None else f", support {self.support}"
+        share = "" if self.share is None else f", a share of {self.share:g} beside the mean"
+        return f"{self.name}{support}{share}"
+
+    def curve_levels(self, mdp: MDP, threads: int | None) -> list[float]:
+        """Those that were typed, or some from hardly robust to nearly the minimum over the successors."""
+        import numpy as np
+
+        from robustmdp import KL
+        from robustmdp.tuning import levels_for
+
+        assert self.name is not None
+        if self.levels:
+            return list(self.levels)
+        span = _KINDS[self.name].span
+        if span is None:  # an aversion is the inverse of a weight, in the unit of the rewards
+            weights: list[float] = (1.0 / levels_for(mdp, KL(), count=_CURVE_LEVELS, threads=threads)).tolist()
+            return weights
+        return np.geomspace(*span, _CURVE_LEVELS).tolist()  # type: ignore[no-any-return]
+
+
+def check_known(options: Mapping[str, Any], command: str, known: Sequence[str], why: str) -> None:
+    """Refuse a set with which a command can do nothing."""
+    word = options["set_name"]
+    if word is not None and word.lower() in SETS:
+        listed = _listed([f"--set {name}" for name in known], "and")
+        _checks.must(word.lower() in known, f"{command} knows {listed}, {why}: got --set {word}")
+
+
+def parse_ambiguity(options: Mapping[str, Any], mdp: MDP | None = None, bounds: Interval | None = None) -> Ambiguity:
+    """The one set that was asked for; without any, the intervals of the model's file, or the model itself."""
+    return build_set(parse_set(options), mdp, bounds)
+
+
+def build_set(choice: SetChoice, mdp: MDP | None, bounds: Interval | None = None) -> Ambiguity:
+    """The same in two parts, so that what is typed wrongly is refused before a model is read."""
+    from robustmdp import Nominal
+
+    choice = choice.within(bounds)
+    if choice.name is None:
+        example = "as in --set l1 --radius 0.1 --optimistic"
+        _checks.must(not choice.optimistic, f"--optimistic must come with a set, {example}")
+        return Nominal()
+    return choice.at(choice.levels[0] if choice.levels else 1.0, mdp, bounds)  # type: ignore[arg-type]
+
+
+def parse_set(
+    options: Mapping[str, Any],
+    *,
+    plural: Mapping[str, str] | None = None,
+    needs_level: bool = True,
+    typed_divergence: bool = True,
+) -> SetChoice:
+    """From the options of a command; `plural` says how it calls options of several levels.
+
+    `typed_divergence` is False where --divergence says something of worlds as well, and goes with any set.
+    """
+    from robustmdp.divergences import divergence_named
+
+    divergence = divergence_named(options["divergence"])
+    spelled = {name: f"--{name}" for name in (*_LEVELS, "support", "divergence")} | dict(plural or {})
+    typed = {name: _as_tuple(options.get(name)) for name in _LEVELS}
+    given = [name for name in _LEVELS if typed[name]]
+    given += ["support"] if options.get("support") is not None else []
+    name = _name_of(options.get("set_name"), given, spelled)
+    if name is None:
+        return SetChoice(None, (), divergence, optimistic=bool(options.get("optimistic")))
+    kind = _KINDS[name]
+    given += ["divergence"] if typed_divergence and was_typed("divergence") else []
+    _check_options(name, kind, given, spelled)
+    levels = typed[kind.level] or typed["level"]
+    _checks.must(
+        bool(levels) or not needs_level or name == "interval",  # whose width is known
+        f"--set {name} must come with {spelled[kind.level]}, as in {kind.example}",
+    )
+    share = typed["share"] if "share" in kind.takes else ()
+    _checks.must(len(share) <= 1, f"--share must be one number for --set {name}: got {len(share)}")
+    return SetChoice(
+        name, levels, divergence, share[0] if share else None, options.get("support"), bool(options.get("optimistic"))
+    )
+
+
+def _as_tuple(given: Any) -> tuple[float, ...]:
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+
+
+def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> str | None:
+    """The set by its name, or the one that a weight or a radius alone implies; None where nothing was asked for."""
+    if word is not None:
+        if word.lower() not in SETS:
+            _checks.nearest("--set", word, SETS)
+        return word.lower()
+    first = next((name for name in given if name not in ("weight", "radius")), None)
+    if first is not None:
+        fitting = [name for name, kind in _KINDS.items() if first == kind.level or first in kind.takes]
+        _checks.fail(f"{spelled[first]} must come with --set {_listed(fitting, 'or')}")
+    _checks.must(len(given) < 2, f"give {spelled['weight']} or {spelled['radius']}, not both")
+    return {"weight": "penalty", "radius": "ball"}[given[0]] if given else None
+
+
+def _check_options(name: str, kind: _Kind, given: list[str], spelled: Mapping[str, str]) -> None:
+    """Refuse options that say nothing of this set, and a level that was given twice."""
+    known = (kind.level, *kind.takes)
+    for option in given:
+        takes = _listed([spelled[each] for each in known], "and")
+        _checks.must(option in known or option == "level", f"--set {name} takes {takes}: got {spelled[option]}")
+    twice = kind.level != "level" and {"level", kind.level} <= set(given)
+    _checks.must(not twice, f"give {spelled[kind.level]} or {spelled['level']}, not both: they are the same")
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _parse_support(word: str | None, mdp: MDP) -> str | list[int]:
+    """The words as they are, states by name or number as numbers."""
+    if word is None or word in ("all", "model"):
+        return word or "model"
+    return [parse_state(mdp, part.strip(), "--support", ("all", "model")) for part in word.split(",")]
+
+
+def _scaled(bounds: Interval | None, mdp: MDP, share: float) -> Interval:
+    """The intervals, shrunk towards the model to a share of their width."""
+    from robustmdp import Interval
+
+    if bounds is None:
+        _checks.fail("--set interval must come with a .drn or .tra file that has intervals: this problem has none")
+    _checks.must(0.0 <= share <= 1.0, f"level must lie in [0, 1], a share of the intervals' width: got {share:g}")
+    if share == 1.0:
+        return bounds
+    p = mdp.probabilities
+    return Interval(
+        bounds.lower + (1.0 - share) * (p - bounds.lower), bounds.upper + (1.0 - share) * (p - bounds.upper)
+    )

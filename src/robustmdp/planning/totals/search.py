@@ -1,0 +1,202 @@
+"""The loop: choices from problems with a discount close to 1, bounds from those choices, until the bounds are close.
+
+With a small loss per step nobody profits from staying in a loop, and as the loss vanishes, the best choices become
+those of the sum without it. The choices are only proposals: the bounds are proved without a discount.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.operators.pinned import PinnedBellman
+from robustmdp.operators.policy import PolicyRows, policy_rows
+from robustmdp.planning.policy_iteration import PolicyIteration
+from robustmdp.planning.run import Callback, Progress, Solver, Step, as_columns, check_tolerance
+from robustmdp.planning.totals.bounding import Bounding, Bounds, Choices, find_endless
+from robustmdp.planning.totals.problem import Problem, Rule
+from robustmdp.result import Solution, Status, error_bound
+
+FloatArray = npt.NDArray[np.float64]
+
+_ROUND_STEPS = 60  # of policy iteration, before the bounds are tried in any event
+_ROUNDING = 1e-13  # of the values: no residual is asked to be smaller
+
+
+class Loss(NamedTuple):
+    """1 - discount of a round, and what a step costs those who must reach the end, in units of the largest reward."""
+
+    discount: float
+    step: float
+
+
+_LOSSES = (Loss(1e-4, 0.0), Loss(1e-6, 0.0), Loss(1e-8, 0.0), Loss(1e-10, 0.0))
+# Where the end must be reached, a loop without payoff must cost more in total than any way to the end.
+_LOSSES_TO_THE_END = (Loss(1e-4, 0.0), Loss(1e-8, 1e-4), Loss(1e-10, 1e-6), Loss(1e-12, 1e-7))
+
+
+class Search:
+    """One run: the rounds, what was proved so far, and the trace."""
+
+    def __init__(self, problem: Problem, tol: float, solver: Solver | None, callback: Callback | None) -> None:
+        check_tolerance(tol)
+        self.problem, self.tol, self.callback = problem, tol, callback
+        self.trace: list[Step] = []
+        self.best: Bounds | None = None
+        self.ceiling = problem.ceiling
+        self.v = np.zeros(problem.bellman.mdp.n_states)
+        self.policy = problem.policy or self._first_policy()
+        self.last: Bounding | None = None
+        self._solver = solver if solver is not None else PolicyIteration()
+        _checks.must(
+            not self._solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}"
+        )
+
+    def _first_policy(self) -> PolicyRows:
+        mdp = self.problem.bellman.mdp
+        usable = self.problem.usable
+        first = np.flatnonzero(usable)
+        owner = mdp.states[first]
+        actions = mdp.actions[mdp.state_ptr[:-1]].astype(np.int64)
+        actions[owner[::-1]] = mdp.actions[first[::-1]]
+        return policy_rows(mdp, actions)
+
+    def run(self, start: npt.ArrayLike | None) -> Solution:
+        """Rounds until the bounds are close enough, somebody stops it, or rounding leaves no more to gain."""
+        if start is not None:
+            self.v = np.array(start, dtype=np.float64)
+            _checks.must(
+                self.v.shape == self.policy.state_ptr[1:].shape, f"start must have shape (S,): got {self.v.shape}"
+            )
+            _checks.must(bool(np.isfinite(self.v).all()), "start must be finite everywhere")
+        code = "stalled"
+        must_end = not self.problem.idle_is_zero
+        try:
+            for number, loss in enumerate(_LOSSES_TO_THE_END if must_end else _LOSSES):
+                stopped = self._round(loss, number, start is not None)
+                self._bound()
+                if self._is_close():
+                    code = "converged" if stopped != "interrupted" else stopped
+                    break
+                if stopped is not None:
+                    code = stopped
+                    break
+        except KeyboardInterrupt:
+            code = "interrupted"
+        if code == "stalled" and (self.best is None or not math.isfinite(self.best.width)):
+            self._refuse()
+        return self._solution(code)
+
+    def _round(self, loss: Loss, number: int, has_start: bool) -> str | None:
+        """The choices at one discount; why the run was stopped, if it was."""
+        bellman = self._with_loss(loss)
+        start = self.v if number or has_start else None
+        progress: Progress | None = None
+        for count, progress in enumerate(self._iterates(bellman, start)):
+            step = Step(len(self.trace) + 1, progress.residual, self._width(), self.problem.bellman.rows + bellman.rows)
+            self.trace.append(step)
+            stopped = None
+            if self.callback is not None and self.callback(step) is True:
+                stopped = "interrupted"
+            elif len(self.trace) >= self._solver.max_steps:
+                stopped = "step_limit"
+            scale = max(1.0, float(np.max(np.abs(progress.swept))))
+            target = max(1e-3 * self.tol, _ROUNDING) * scale
+            if stopped or progress.residual <= target or count >= _ROUND_STEPS:
+                break
+        assert progress is not None
+        policy = self.problem.policy or progress.policy or self.policy
+        answer = bellman.worst_case(progress.v, onto=self.problem.bellman.mdp)
+        self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
+        self.problem.bellman.rows += bellman.rows
+        self.v, self.policy = self.last.choices.v, policy
+        return stopped
+
+    def _with_loss(self, loss: Loss) -> PinnedBellman:
+        bellman = self.problem.bellman
+        mdp = bellman.mdp.with_discount(1.0 - loss.discount)
+        if loss.step:
+            low, high = mdp.reward_range
+            size = loss.step * (max(-low, high) or 1.0)
+            # Whose bound is proved by progress must make it.
+            mdp = mdp.with_rewards(mdp.rewards + (-size if self.problem.lower_rule is Rule.PROGRESS else size))
+        return bellman.with_model(mdp)
+
+    def _iterates(self, bellman: PinnedBellman, start: FloatArray | None) -> Iterator[Progress]:
+        tol = max(self.tol, 1e-3 * _ROUNDING / (1.0 - bellman.mdp.discount))
+        for progress in self._solver.iterate(bellman, self.problem.policy, tol, start):
+            if not math.isfinite(progress.residual):
+                break
+            yield progress
+
+    def _bound(self) -> None:
+        assert self.last is not None
+        found = self.last.bounds(self.tol)
+        if found is None:
+            return
+        self.ceiling = np.minimum(self.ceiling, found.upper)
+        lower = found.lower
+        if self.best is not None and self.best.width < found.width:
+            found = self.best
+            lower = found.lower
+        self.best = Bounds(found.policy, lower, np.maximum(self.ceiling, lower))
+
+    def _width(self) -> float:
+        return math.inf if self.best is None else self.best.width
+
+    def _is_close(self) -> bool:
+        if self.best is None:
+            return False
+        value = 0.5 * (self.best.lower + self.best.upper)
+        return self.best.width <= self.tol * max(1.0, float(np.max(np.abs(value))))
+
+    def _refuse(self) -> None:
+        """Say which state has no finite value, or none that can be proved."""
+        assert self.last is not None
+        mdp, purpose = self.problem.bellman.mdp, self.problem.purpose
+        endless = find_endless(self.last.chain, self.problem.bellman.pinned | self.last.idle)
+        if endless is None:
+            times = self.last.times()
+            state = int(np.argmax(np.abs(self.v) if times is None else times))
+            _checks.fail(
+                f"the {purpose} must be finite everywhere: from {mdp.state_name(state)} no bound was found, since "
+                "the end may never be reached or takes too many steps"
+            )
+        state, payoff = endless
+        how = "grows without limit" if payoff > 0 else "falls without limit" if payoff < 0 else "is not defined"
+        _checks.fail(
+            f"the {purpose} must be finite everywhere: from {mdp.state_name(state)} the end may never be reached, "
+            f"and the sum {how}"
+        )
+
+    def _solution(self, code: str) -> Solution:
+        problem, bellman = self.problem, self.problem.bellman
+        mdp = bellman.mdp
+        if self.best is None:
+            pins = np.where(bellman.pinned, bellman.values, 0.0)
+            lower = np.where(bellman.pinned, pins, problem.floor)
+            self.best = Bounds(self.policy, lower, np.where(bellman.pinned, pins, self.ceiling))
+        _, lower, upper = self.best
+        with np.errstate(invalid="ignore"):
+            value = 0.5 * (lower + upper)
+        value = np.where(np.isfinite(value), value, np.clip(self.v, lower, upper))
+        bound = error_bound(value, lower, upper)
+        target = self.tol * max(1.0, float(np.max(np.abs(value))))
+        bracket = bellman.bracket(value, problem.policy)
+        return Solution(
+            value=value,
+            q=mdp.table(0.5 * (bracket.q_lower + bracket.q_upper)),
+            policy=self.best.policy.actions(mdp),
+            lower=lower,
+            upper=upper,
+            status=Status.of(code, bound=bound, target=target, steps=len(self.trace)),
+            steps=len(self.trace),
+            trace=as_columns(self.trace),
+            base=value,
+            adversary=bellman,
+        )
