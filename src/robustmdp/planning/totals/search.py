@@ -95,7 +95,7 @@ class Search:
     def _round(self, loss: Loss, number: int, has_start: bool) -> str | None:
         """The choices at one discount; why the run was stopped, if it was."""
         bellman = self._with_loss(loss)
-        start = self.v if number or has_start else None
+        start = self.v if number or has_start else self.problem.guess
         progress: Progress | None = None
         for count, progress in enumerate(self._iterates(bellman, start)):
             step = Step(len(self.trace) + 1, progress.residual, self._width(), self.problem.bellman.rows + bellman.rows)
