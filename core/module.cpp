@@ -10,6 +10,7 @@ namespace robustmdp {
 void bind_sorted_rows(nb::module_& m);
 void bind_lanes(nb::module_& m);
 void bind_chain(nb::module_& m);
+void bind_graph(nb::module_& m);
 void bind_total_variation(nb::module_& m);
 void bind_mass_sets(nb::module_& m);
 void bind_chi_square(nb::module_& m);
@@ -43,6 +44,7 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
 
     robustmdp::bind_lanes(m);
     robustmdp::bind_chain(m);
+    robustmdp::bind_graph(m);
     robustmdp::bind_total_variation(m);
     robustmdp::bind_mass_sets(m);
     robustmdp::bind_chi_square(m);

@@ -16,13 +16,15 @@ from robustmdp.operators.bellman import Response
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.planning import horizon
 from robustmdp.planning.run import Callback
-from robustmdp.planning.totals import sure
+from robustmdp.planning.totals import graphs, sure
 from robustmdp.planning.totals.problem import Problem, Rule, total_reward
 from robustmdp.planning.totals.search import Search
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+_PER_STEP = 0.99  # of a probability, in the guess with which a search begins
+
 States = str | Sequence[int] | npt.NDArray[Any]
 
 
@@ -123,7 +125,11 @@ class _Question:
         bellman = self._chances(avoided)
         problem = total_reward(bellman, None, "probability")
         ones = np.ones(self.mdp.n_states)
-        problem = replace(problem, ceiling=ones) if self.sign > 0 else replace(problem, floor=-ones)
+        if self.sign > 0:
+            steps = self._steps(bellman)
+            problem = replace(problem, ceiling=ones, guess=np.where(steps < 0, 0.0, _PER_STEP ** np.maximum(steps, 0)))
+        else:
+            problem = replace(problem, floor=-ones)
         return self._present(Search(problem, self.tol, None, self.callback).run(None), bellman)
 
     def within(self, avoided: BoolArray, steps: int, *, rewards: bool) -> Solution:
@@ -164,7 +170,16 @@ class _Question:
         lower, upper = Rule.PROGRESS, Rule.COLLAPSE
         if self.sign > 0:
             lower, upper = (Rule.PROGRESS, Rule.PROGRESS) if helps else (Rule.COLLAPSE, Rule.PROGRESS)
-        return Problem(bellman, None, lower, upper, False, floor, ceiling, "reward until the goal")
+        size = float(np.mean(np.abs(bellman.mdp.rewards)))
+        guess = np.where(bellman.pinned, bellman.values, self.sign * size * np.maximum(self._steps(bellman), 0))
+        return Problem(bellman, None, lower, upper, False, floor, ceiling, "reward until the goal", guess)
+
+    def _steps(self, bellman: PinnedBellman) -> npt.NDArray[np.int64]:
+        """How many steps the goal is away at least, (S,), -1 where it cannot be reached: a start that leads there."""
+        usable = ~bellman.pinned[self.mdp.states]
+        if bellman.forbidden is not None:
+            usable &= ~bellman.forbidden
+        return graphs.paths_to(*graphs.edges(self.mdp, usable), self.goal).distance
 
     def _pairs(
         self, free: PinnedBellman, finite: BoolArray, *, player_wants: bool, nature_wants: bool

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _core
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Chain, RobustBellman
 
@@ -36,28 +37,29 @@ def components(sources: npt.NDArray[Any], targets: npt.NDArray[Any], size: int) 
     return np.asarray(label, dtype=np.int64)
 
 
+class Paths(NamedTuple):
+    """Steps of a shortest path to a goal, (S,), and the next state on it; -1 where there is none, or none is needed."""
+
+    distance: IntArray
+    following: IntArray
+
+
+def paths_to(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolArray) -> Paths:
+    """Shortest paths along sources -> targets; the end, S, is no goal."""
+    distance, following = np.empty(len(goal), dtype=np.int64), np.empty(len(goal), dtype=np.int64)
+    _core.paths_to(
+        sources.astype(np.int64, copy=False),
+        targets.astype(np.int32, copy=False),
+        goal.astype(np.uint8),
+        distance,
+        following,
+    )
+    return Paths(distance, following)
+
+
 def can_reach(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolArray) -> BoolArray:
     """The states from which a path along sources -> targets leads to the goal, (S,); its own states included."""
-    return paths_to(sources, targets, goal)[0]
-
-
-def paths_to(sources: npt.NDArray[Any], targets: npt.NDArray[Any], goal: BoolArray) -> tuple[BoolArray, IntArray]:
-    """The same, and the next state of a shortest path, (S,), negative where there is none."""
-    from scipy.sparse.csgraph import breadth_first_order
-
-    size = len(goal)
-    goals = np.flatnonzero(goal)
-    inside = targets < size
-    backwards = _graph(
-        np.concatenate([targets[inside], np.full(len(goals), size)]),
-        np.concatenate([sources[inside], goals]),
-        size + 1,
-    )
-    found, following = breadth_first_order(backwards, size, directed=True)
-    reached = np.zeros(size + 1, dtype=bool)
-    reached[found] = True
-    towards = np.where(following[:-1] == size, -1, following[:-1]).astype(np.int64)
-    return reached[:-1], towards
+    return paths_to(sources, targets, goal).distance >= 0
 
 
 def edges(mdp: MDP, pairs: BoolArray) -> tuple[IntArray, IntArray]:
@@ -95,11 +97,12 @@ def end_components(
     alive = usable & ~pinned[states]
     if not payoff:
         alive &= without_payoff(mdp)
+    if is_fixed:
+        broken = np.zeros(size, dtype=bool)
+        broken[states[usable & ~alive]] = True
+        alive &= ~broken[states]
     while True:
-        if is_fixed:
-            broken = np.zeros(size, dtype=bool)
-            broken[states[usable & ~alive]] = True
-            alive &= ~broken[states]
+        alive = _staying(bellman, alive, is_fixed=is_fixed)
         if not alive.any():
             return Groups(np.full(size, -1), alive)
         sources, targets = edges(mdp, alive)
@@ -112,3 +115,20 @@ def end_components(
     member = np.zeros(size, dtype=bool)
     member[states[alive]] = True
     return Groups(np.where(member, label[:-1], -1), alive)
+
+
+def _staying(bellman: RobustBellman, alive: BoolArray, *, is_fixed: bool) -> BoolArray:
+    """The largest part of these pairs after which one can go on with them; all of a state's, where that is fixed."""
+    mdp = bellman.mdp
+    if bellman.ambiguity.keeps_support:
+        left = alive.astype(np.uint8)
+        _core.stay_inside(bellman.model, is_fixed, left)
+        return left.astype(bool)
+    starts = mdp.state_ptr[:-1]
+    wanted = np.add.reduceat(alive, starts, dtype=np.int64) if is_fixed else np.ones(mdp.n_states, dtype=np.int64)
+    while True:
+        member = np.append(np.add.reduceat(alive, starts, dtype=np.int64) >= np.maximum(wanted, 1), False)
+        stays = alive & bellman.can_avoid(~member[mdp.indices]) & member[mdp.states]
+        if (stays == alive).all():
+            return alive
+        alive = stays

@@ -44,6 +44,7 @@ class Problem:
     idle_is_zero : whether staying for ever without payoff is worth 0
     floor, ceiling : (S,) bounds that are known beforehand, for every policy
     purpose : what the value is called in messages
+    guess : (S,) values to begin with, or None
     """
 
     bellman: PinnedBellman
@@ -54,6 +55,7 @@ class Problem:
     floor: FloatArray
     ceiling: FloatArray
     purpose: str = "total reward"
+    guess: FloatArray | None = None
 
     @property
     def nature_helps(self) -> bool:

@@ -58,15 +58,15 @@ def _may_fail(bellman: RobustBellman, goal: BoolArray) -> Surely:
     sources, targets = graphs.edges(mdp, usable)
     ending = np.zeros(mdp.n_states, dtype=bool)
     ending[sources[targets == mdp.n_states]] = True
-    fails, towards = graphs.paths_to(sources, targets, (endless | ending) & ~goal)
+    paths = graphs.paths_to(sources, targets, (endless | ending) & ~goal)
     lengths = np.diff(mdp.indptr)
-    entries = np.flatnonzero(mdp.indices == np.repeat(towards[mdp.states], lengths))
+    entries = np.flatnonzero(mdp.indices == np.repeat(paths.following[mdp.states], lengths))
     pairs = np.searchsorted(mdp.indptr, entries, side="right") - 1
     spoiling[mdp.states[pairs]] = pairs
     out = np.searchsorted(mdp.indptr, np.flatnonzero(mdp.indices == mdp.n_states), side="right") - 1
     spoiling[mdp.states[out]] = out
     spoiling[mdp.states[groups.internal]] = np.flatnonzero(groups.internal)
-    return Surely(~fails, spoiling)
+    return Surely(paths.distance < 0, spoiling)
 
 
 def _reached_within(
