@@ -68,6 +68,7 @@ PUBLIC = [
     "radius_from_counts",
     "reach",
     "read",
+    "read_interval",
     "read_log",
     "read_outcomes",
     "read_policy",
@@ -83,6 +84,7 @@ PUBLIC = [
     "worlds",
     "worst_case",
     "write",
+    "write_interval",
 ]
 PROBLEMS = [
     "chain",

@@ -56,9 +56,13 @@ def _taken(case: Case, path: Path) -> tuple[str, str]:
         return "refused", f"unclear: {type(error).__name__} {sentence[:300]!r}" if unclear else ""
     except BaseException as error:
         return "raised", f"{type(error).__name__}: {str(error)[:300]}"
-    for mdp in thing if isinstance(thing, list) else [thing]:
+    for mdp in thing if isinstance(thing, (list, tuple)) else [thing]:
         if isinstance(mdp, rm.MDP) and (flaw := flaw_of(mdp)):
             return "read", flaw
+    if case.kind == "intervals":
+        mdp, intervals = thing
+        if not (intervals.lower <= intervals.upper).all() or len(intervals.lower) != mdp.nnz:
+            return "read", f"bounds {intervals.lower} {intervals.upper}"
     return "read", ""
 
 

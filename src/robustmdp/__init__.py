@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from robustmdp.divergences import JensenShannon as JensenShannon
     from robustmdp.divergences import TotalVariation as TotalVariation
     from robustmdp.io import read as read
+    from robustmdp.io import read_interval as read_interval
     from robustmdp.io import read_log as read_log
     from robustmdp.io import read_outcomes as read_outcomes
     from robustmdp.io import read_policy as read_policy
     from robustmdp.io import write as write
+    from robustmdp.io import write_interval as write_interval
     from robustmdp.learning import EpsilonGreedy as EpsilonGreedy
     from robustmdp.learning import GenerativeQLearning as GenerativeQLearning
     from robustmdp.learning import MarkovianQLearning as MarkovianQLearning
@@ -116,7 +118,7 @@ _ROOMS = {
         "JensenShannon",
         "TotalVariation",
     ),
-    "io": ("read", "read_log", "read_outcomes", "read_policy", "write"),
+    "io": ("read", "read_interval", "read_log", "read_outcomes", "read_policy", "write", "write_interval"),
     "learning": (
         "EpsilonGreedy",
         "GenerativeQLearning",
@@ -131,7 +133,16 @@ _ROOMS = {
     ),
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
-    "planning": ("DualAscent", "FiniteHorizon", "PolicyIteration", "TotalReward", "ValueIteration", "evaluate", "reach", "solve"),
+    "planning": (
+        "DualAscent",
+        "FiniteHorizon",
+        "PolicyIteration",
+        "TotalReward",
+        "ValueIteration",
+        "evaluate",
+        "reach",
+        "solve",
+    ),
     "result": ("Solution", "Status"),
     "tuning": (
         "StressTable",

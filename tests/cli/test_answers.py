@@ -113,7 +113,10 @@ def test_stress(tmp_path: Path) -> None:
         {"trusting": rm.Nominal(), "weight 2": rm.Penalized(kl, 2.0), "radius 0.1": rm.Constrained(kl, 0.1)},
         [rm.worlds.RandomKernels(kl, 0.2, 5, seed=7), rm.worlds.Adversary(rm.Constrained(kl, 0.2))],
     )
-    assert given.pop("sets") == {"weight 2": "Penalized(KL(), weight=2.0)", "radius 0.1": "Constrained(KL(), radius=0.1)"}
+    assert given.pop("sets") == {
+        "weight 2": "Penalized(KL(), weight=2.0)",
+        "radius 0.1": "Constrained(KL(), radius=0.1)",
+    }
     assert given == {"problem": MACHINE, **{name: column.tolist() for name, column in table.columns.items()}}
     with out.open() as file:
         assert [float(row["value"]) for row in csv.DictReader(file)] == table.outcomes["value"].tolist()

@@ -63,8 +63,11 @@ PRISM_48 = {
 }
 
 
+LABELLED = WANTED.with_initial(0).with_labels({"deadlock": [False, False, True], "goal": [False, False, True]})
+
+
 def test_prism_47(tmp_path: Path) -> None:
-    assert read(put(tmp_path, **PRISM_47), 0.9) == WANTED
+    assert read(put(tmp_path, **PRISM_47), 0.9) == LABELLED
 
 
 def test_prism_48(tmp_path: Path) -> None:
@@ -81,14 +84,14 @@ def test_prism_comments_fractions_and_several_reward_structures(tmp_path: Path) 
     path = put(tmp_path, **files)
     for kind in (".srew", ".trew"):
         path.with_suffix(kind).rename(path.with_name(f"model1{kind}"))
-    assert read(path, 0.9) == WANTED
+    assert read(path, 0.9) == LABELLED
 
 
 @pytest.mark.parametrize("label", ["go", "a b"])
 def test_labels_that_do_not_tell_choices_apart_are_left_out(tmp_path: Path, label: str) -> None:
     tra = "3 4 5\n" + "".join(f"{line} go\n" for line in PRISM_47["tra"].splitlines()[1:])
     if label == "go":
-        assert read(put(tmp_path, **{**PRISM_47, "tra": tra}), 0.9) == WANTED
+        assert read(put(tmp_path, **{**PRISM_47, "tra": tra}), 0.9) == LABELLED
     else:
         with pytest.raises(ValueError, match=r"^a line must have 4 fields: got 6 at line 2 of model.tra$"):
             read(put(tmp_path, tra=tra.replace("go", label)), 0.9)
@@ -127,7 +130,10 @@ def test_labels_that_do_not_tell_choices_apart_are_left_out(tmp_path: Path, labe
             "next state (field 3) must be a whole number in 0..2147483646: got 'x' at line 2 of",
         ),
         ({"tra": "3 4 5\n0 0 1 p\n"}, "probability (field 4) must be a number: got 'p' at line 2 of model.tra"),
-        ({"tra": "3 4 5\n0 0 1 [0.4,0.9]\n"}, "probability (field 4) must be a number: got '[0.4,0.9]' at line 2 of"),
+        (
+            {"tra": "3 4 5\n0 0 1 [0.4,0.9]\n"},
+            "model.tra must hold numbers: it has intervals, as at line 2 of model.tra; use rm.read_interval",
+        ),
         ({"tra": "3 4 5\n0 0 1 1/0\n"}, "probability (field 4) must be a number: got '1/0' at line 2 of model.tra"),
         (
             {"tra": PRISM_47["tra"].replace("0.5", "0.7")},
@@ -183,11 +189,12 @@ state 2 [0, 0] done
 
 
 def test_storm(tmp_path: Path) -> None:
-    assert read(put(tmp_path, drn=DRN), 0.9) == WANTED
+    wanted = WANTED.with_initial(0).with_labels({"two words": [True, False, False], "done": [False, False, True]})
+    assert read(put(tmp_path, drn=DRN), 0.9) == wanted
     older = DRN.replace("@value_type: double\n", "").replace("0.5\n", "1/2\n").replace(" [0, 0] done", " done")
-    assert read(put(tmp_path, drn=older), 0.9) == WANTED
+    assert read(put(tmp_path, drn=older), 0.9) == wanted
     held = DRN.replace("@reward_models", "@placeholders\n$0 : 1/2\n$1 : 3\n@reward_models").replace(": 0.5", ": $0")
-    assert read(put(tmp_path, drn=held), 0.9) == WANTED
+    assert read(put(tmp_path, drn=held), 0.9) == wanted
     bare = re.sub(r" \[[^\]]*\]", "", DRN)
     assert not read(put(tmp_path, drn=bare), 0.9).rewards.any()
 
@@ -211,7 +218,9 @@ def test_prism_writes_empty_brackets(tmp_path: Path) -> None:
     [
         ("@type: MDP", "@type: POMDP", "model.drn must hold an MDP: it says 'POMDP' at line 3 of model.drn"),
         ("double", "parametric", "model.drn must hold numbers: its values are 'parametric' at line 4 of model.drn"),
-        ("double", "double-interval", "model.drn must hold numbers: its values are 'double-interval' at line 4 of"),
+        ("double", "double-interval", "model.drn must hold numbers: it has intervals, as at line 4 of model.drn; use"),
+        ("@parameters", "@placeholders\n$0 : [0, 1]", "model.drn must hold numbers: it has intervals, as at line 6 of"),
+        ("@parameters", "@placeholders\n1 : 0.5", "a placeholder must be named as in $0: got '1' at line 6 of"),
         ("@parameters\n", "@parameters\np q", "model.drn must have no parameters: got 'p q' at line 6 of model.drn"),
         (
             "@nr_states\n3",
@@ -231,7 +240,7 @@ def test_prism_writes_empty_brackets(tmp_path: Path) -> None:
             "a line @model must come first: got 'state 0 [1, 7] init \"two words\"' at line 13 of model.drn",
         ),
         ("@type: MDP\n", "", "model.drn must start with @type: MDP: got '@value_type: double' at line 3 of model.drn"),
-        ("1 : 0.5", "1 : [0.4, 0.9]", "probability must be a number: got '[0.4, 0.9]' at line 17 of model.drn"),
+        ("1 : 0.5", "1 : [0.4, 0.9]", "model.drn must hold numbers: it has intervals, as at line 17 of model.drn; use"),
         ("1 : 0.5", "1 : p", "probability must be a number: got 'p' at line 17 of model.drn"),
         ("1 : 0.5", "1 : $7", "probability must be a number: got '$7' at line 17 of model.drn"),
         ("1 : 0.5", "1 = 0.5", "a transition must be written as 1 : 0.5: got '1 = 0.5' at line 17 of model.drn"),

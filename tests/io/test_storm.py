@@ -84,6 +84,7 @@ def test_storm_opens_our_explicit_files(tmp_path: Path, stormpy: Any, make: Call
     """Its dialect has the word mdp or nothing instead of counts, other files of labels, and none on choices."""
     mdp = make()
     mdp = mdp.with_rewards(np.abs(mdp.rewards))  # there it takes no others
+    mdp = mdp.with_labels({}).with_initial(None)
     path = write(mdp, tmp_path / "model.tra")
     lines = [line.split() for line in path.read_text().splitlines()[1:]]
     path.write_text("mdp\n" + "".join(f"{' '.join(fields[:4])}\n" for fields in lines))
@@ -149,7 +150,7 @@ def test_storms_own_files_open_here(tmp_path: Path, stormpy: Any) -> None:
     for name, sentence in (
         ("tra/dtmc.tra", "dtmc.tra must "),
         ("pomdp/maze.drn", "maze.drn must hold an MDP: it says 'POMDP'"),
-        ("imdp/tiny-01.drn", "probability must be a number: got '[0.4, 0.9]' at line 13 of tiny-01.drn"),
+        ("imdp/tiny-01.drn", "tiny-01.drn must hold numbers: it has intervals, as at line 13 of tiny-01.drn; use rm."),
         ("pdtmc/die.drn", "die.drn must hold an MDP: it says 'DTMC'"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):

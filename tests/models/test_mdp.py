@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import pickle
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -455,3 +457,115 @@ ROW = {"state": [0, 1], "action": [0, 0], "next_state": [0, 1], "probability": [
 def test_rows_that_cannot_be(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rm.MDP.from_rows(**{**ROW, **change}, discount=0.9)
+
+
+LABELLED = rm.MDP.from_arrays(
+    [[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], 0.9, labels={"goal": [False, True], "any": [True, True]}, initial=[1, 0]
+)
+
+
+def test_labels_and_initial_are_part_of_a_model() -> None:
+    assert {name: mask.tolist() for name, mask in LABELLED.labels.items()} == {
+        "any": [True, True],
+        "goal": [False, True],
+    }
+    assert LABELLED.initial is not None
+    assert LABELLED.initial.tolist() == [1.0, 0.0]
+    plain = rm.MDP.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], 0.9)
+    assert (plain.labels, plain.initial) == ({}, None)
+    assert plain != LABELLED
+    assert plain.with_labels(LABELLED.labels) != LABELLED
+    assert plain.with_labels(LABELLED.labels).with_initial(0) == LABELLED
+    assert LABELLED.with_labels({}).with_initial(None) == plain
+    assert hash(LABELLED) == hash(plain)
+    assert "goal (1)" in repr(LABELLED)
+    assert "initial" in repr(LABELLED)
+    assert "labels" not in repr(plain)
+
+
+def test_labels_and_initial_are_kept() -> None:
+    for same in (
+        LABELLED.with_discount(0.5),
+        LABELLED.with_probabilities([0.2, 0.8, 1.0]),
+        LABELLED.with_rewards([3.0, 4.0]),
+        LABELLED.with_extra_rewards([[3.0], [4.0]]),
+        LABELLED.restricted([0, 1]),
+        rm.solve(LABELLED, rm.Constrained(rm.KL(), 0.1)).worst_case,
+    ):
+        assert same.with_labels({}) != same
+        assert same.labels.keys() == LABELLED.labels.keys()
+        assert np.array_equal(same.initial, LABELLED.initial)  # type: ignore[arg-type]
+    for copied in (pickle.loads(pickle.dumps(LABELLED)), copy.deepcopy(LABELLED), dataclasses.replace(LABELLED)):
+        assert copied == LABELLED
+        assert not copied.labels["goal"].flags.writeable
+        assert not copied.initial.flags.writeable
+
+
+def test_labels_cannot_be_changed() -> None:
+    mask = np.array([False, True])
+    world = LABELLED.with_labels({"goal": mask})
+    mask[0] = True
+    assert world.labels["goal"].tolist() == [False, True]
+    with pytest.raises(ValueError, match="read-only"):
+        world.labels["goal"][0] = True
+    for change in (
+        lambda: world.labels.update(other=mask),
+        lambda: world.labels.pop("goal"),
+        lambda: world.labels.__setitem__("goal", mask),
+        lambda: world.labels.__delitem__("goal"),
+    ):
+        with pytest.raises(TypeError, match=r"^the labels of a model cannot be changed: mdp.with_labels\(...\) makes"):
+            change()
+    assert isinstance(world.labels, dict)
+    assert (world.labels | {"other": mask}).keys() == {"goal", "other"}
+    assert pickle.loads(pickle.dumps(world.labels)).keys() == {"goal"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "sentence"),
+    [
+        ({"": [True, True]}, ValueError, "the names of labels must be strings that are not empty: got ''"),
+        ({3: [True, True]}, ValueError, "the names of labels must be strings that are not empty: got 3"),
+        ({"a": [1, 0]}, ValueError, "labels['a'] must be a bool array of shape (2,): got int64 of (2,)"),
+        ({"a": [True]}, ValueError, "labels['a'] must be a bool array of shape (2,): got bool of (1,)"),
+        ({"a": True}, ValueError, "labels['a'] must be a bool array of shape (2,): got bool of ()"),
+        (["a"], TypeError, "labels must be a dict from names to (S,) bool arrays: got list"),
+    ],
+)
+def test_refused_labels(labels: Any, error: type[Exception], sentence: str) -> None:
+    for call in (
+        LABELLED.with_labels,
+        lambda given: dataclasses.replace(LABELLED, labels=given),
+        lambda given: rm.MDP.from_rows([0, 1], [0, 0], [1, 0], [1, 1], [0, 0], 0.9, labels=given),
+    ):
+        with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
+            call(labels)
+
+
+@pytest.mark.parametrize(
+    ("initial", "sentence"),
+    [
+        (2, "initial must be a state in 0..1: got 2"),
+        (0.5, "initial must be a state in 0..1: got 0.5"),
+        ([1.0], "initial must be a state or have shape (2,): got (1,)"),
+        ([0.5, 0.4], "initial must sum to 1: got 0.9"),
+        ([1.5, -0.5], "initial must be at least 0 everywhere"),
+        ([math.nan, 1.0], "initial must be at least 0 everywhere"),
+        (["a", "b"], "initial must be a number: got 'a' at initial[0]"),
+    ],
+)
+def test_refused_initial(initial: Any, sentence: str) -> None:
+    for call in (
+        LABELLED.with_initial,
+        lambda given: dataclasses.replace(LABELLED, initial=given),
+        lambda given: rm.MDP.from_rows([0, 1], [0, 0], [1, 0], [1, 1], [0, 0], 0.9, initial=given),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            call(initial)
+
+
+def test_initial_probabilities_that_do_not_quite_sum_to_one_are_normalised() -> None:
+    rough = LABELLED.with_initial([0.3 * (1 + 3e-7), 0.7]).initial
+    assert rough is not None
+    assert abs(rough.sum() - 1) <= 2 * 2.0**-52
+    assert np.signbit(LABELLED.with_initial([-0.0, 1.0]).initial).tolist() == [False, False]  # type: ignore[arg-type]

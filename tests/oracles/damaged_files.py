@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import robustmdp as rm
-from robustmdp.io import read, read_log, read_outcomes, read_policy, write
+from robustmdp.io import read, read_interval, read_log, read_outcomes, read_policy, write, write_interval
 
 Files = dict[str, bytes]
 
@@ -70,7 +70,7 @@ class Case(NamedTuple):
 
 
 def worlds() -> list[rm.MDP]:
-    """One with everything (names, endings, gaps between actions, rewards on successors), and a plain one."""
+    """One with everything (names, labels, endings, gaps between actions, rewards on successors), and a plain one."""
     rows = [
         (0, 1, 0, 0.25, 1.0, False),
         (0, 1, 1, 0.5, -2.5, True),
@@ -85,6 +85,8 @@ def worlds() -> list[rm.MDP]:
     everything = rm.MDP.from_rows(
         state, action, following, probability, reward, 0.1 + 0.2, terminated=terminated, n_states=3, **names
     )
+    everything = everything.with_labels({"goal": [False, True, True], "odd name": [True, False, False]})
+    everything = everything.with_initial([0.25, 0.75, 0.0])
     return [everything, rm.problems.garnet(12, 2, 3, 0.9, seed=0)]
 
 
@@ -136,6 +138,12 @@ def cases() -> list[Case]:
                 file: data for file, data in _written(plain, folder / f"model{extension}").items() if "meta" not in file
             }
             out.append(Case(extension, bare, functools.partial(read, discount=0.9)))
+        bounds = rm.Interval(0.9 * plain.probabilities, np.minimum(1.5 * plain.probabilities, 1.0))
+        for extension in (".tra", ".drn"):
+            path = folder / f"interval{extension}"
+            _clear(folder)
+            write_interval(plain.with_initial(0).with_labels({"goal": np.arange(12) > 9}), bounds, path)
+            out.append(Case("intervals", _files(path), read_interval))
         header = b"idstatefrom,idaction,idoutcome,idstateto,probability,reward\n"
         lines = b"".join(b"%d,0,%d,%d,1,%d\n" % (s, o, 1 - s, s + o) for s in (0, 1) for o in (0, 1, 2))
         out.append(Case("outcomes", {"model.csv": header + lines}, functools.partial(read_outcomes, discount=0.9)))
@@ -160,10 +168,17 @@ def cases() -> list[Case]:
 
 def _written(thing: Any, path: Path) -> Files:
     """All files that were written, the main one first."""
-    for old in path.parent.iterdir():
+    _clear(path.parent)
+    return _files(write(thing, path))
+
+
+def _clear(folder: Path) -> None:
+    for old in folder.iterdir():
         old.unlink()
-    main = write(thing, path).name
-    return {main: (path.parent / main).read_bytes()} | {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def _files(main: Path) -> Files:
+    return {main.name: main.read_bytes()} | {file.name: file.read_bytes() for file in main.parent.iterdir()}
 
 
 def damaged(index: int, seed: int = 0) -> tuple[Case, str]:
@@ -329,8 +344,13 @@ WAYS += (overwrite_number, inside, inside)
 
 def flaw_of(mdp: rm.MDP) -> str:
     """What keeps a model from being one, found row by row."""
-    if not 0 <= mdp.discount < 1:
+    if not 0 <= mdp.discount <= 1:
         return f"discount {mdp.discount}"
+    for name, mask in mdp.labels.items():
+        if not name or mask.dtype != bool or mask.shape != (mdp.n_states,) or not set(mask.view("u1")) <= {0, 1}:
+            return f"label {name!r}"
+    if mdp.initial is not None and not (mdp.initial.min() >= 0 and abs(mdp.initial.sum() - 1) <= 1e-12):
+        return f"initial {mdp.initial}"
     for names, count in ((mdp.state_names, mdp.n_states), (mdp.action_names, mdp.n_actions)):
         if names is not None and not len(set(names)) == len(names) == count:
             return "names"

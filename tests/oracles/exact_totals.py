@@ -65,9 +65,7 @@ def moved_vertices(p: Sequence[Fraction], budget: Fraction) -> tuple[Distributio
 
 def contaminated_vertices(p: Sequence[Fraction], share: Fraction) -> tuple[Distribution, ...]:
     """(1 - share) p + share * one successor."""
-    return tuple(
-        tuple((1 - share) * a + (share if i == j else 0) for i, a in enumerate(p)) for j in range(len(p))
-    )
+    return tuple(tuple((1 - share) * a + (share if i == j else 0) for i, a in enumerate(p)) for j in range(len(p)))
 
 
 def chain_value(rows: Sequence[dict[int, Fraction]], cost: Sequence[Fraction], pins: dict[int, Value]) -> list[Value]:
@@ -85,9 +83,7 @@ def chain_value(rows: Sequence[dict[int, Fraction]], cost: Sequence[Fraction], p
         elif signs := {cost > 0 for t, cost in endless.items() if t in reach[s] or t == s}:
             value[s] = math.inf if signs == {True} else -math.inf if signs == {False} else math.nan
     paying = {s for s in range(n) if (s in pins and pins[s] != 0) or (s not in pins and cost[s] != 0)}
-    active = [
-        s for s in range(n) if s not in pins and math.isfinite(value[s]) and (s in paying or reach[s] & paying)
-    ]
+    active = [s for s in range(n) if s not in pins and math.isfinite(value[s]) and (s in paying or reach[s] & paying)]
     for s, x in zip(active, _solve(active, rows, cost, value), strict=True):
         value[s] = x
     return value

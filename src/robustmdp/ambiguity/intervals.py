@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,15 @@ class Interval(Ambiguity):
     def kernel(self) -> RowKernel:
         raise TypeError("the bounds of an interval belong to a model: use kernel_for")
 
-    def kernel_for(self, model: Any) -> RowKernel:
+    def bounds_for(self, model: Any) -> tuple[FloatArray, FloatArray]:
+        """The lower and upper bounds of a model's transitions, (nnz,) each, checked row by row."""
         lower, upper = (_at_transitions(name, getattr(self, name), model) for name in ("lower", "upper"))
         _refuse_unknown_successors(self.upper, upper, model)
-        return _kernel(lower, upper, model.indptr, lambda pair: f"{model.pair_name(pair)}")
+        _check_rows(lower, upper, model.indptr, model.pair_name)
+        return lower, upper
+
+    def kernel_for(self, model: Any) -> RowKernel:
+        return _kernel(*self.bounds_for(model))
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         _checks.must(
@@ -63,7 +69,9 @@ class Interval(Ambiguity):
             f"lower and upper must have one entry per successor, shape {p.shape}: got {_shape(self.lower)}",
         )
         kept = self.upper > 0.0
-        return _kernel(self.lower[kept], self.upper[kept], np.array([0, kept.sum()]), lambda _: "p"), kept
+        lower, upper = self.lower[kept], self.upper[kept]
+        _check_rows(lower, upper, np.array([0, kept.sum()]), lambda _: "p")
+        return _kernel(lower, upper), kept
 
     def contains(self, other: Ambiguity) -> bool:
         """Whether the two are equal: the model itself may lie outside."""
@@ -181,8 +189,8 @@ def _refuse_unknown_successors(bounds: Any, found: FloatArray, model: Any) -> No
     )
 
 
-def _kernel(lower: FloatArray, upper: FloatArray, indptr: IntArray, name: Any) -> RowKernel:
-    """The kernel of checked bounds; `name(row)` is for messages."""
+def _check_rows(lower: FloatArray, upper: FloatArray, indptr: IntArray, name: Callable[[int], str]) -> None:
+    """Refuse rows without a distribution between the bounds; `name(row)` is for messages."""
     wrong = np.flatnonzero(lower > upper)
     if len(wrong):
         row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
@@ -197,5 +205,8 @@ def _kernel(lower: FloatArray, upper: FloatArray, indptr: IntArray, name: Any) -
         off = np.flatnonzero(side * (sums - 1.0) > _ROUNDING * lengths)
         if len(off):
             _checks.fail(f"the sum of {text}: got {sums[off[0]]:.9g} at {name(int(off[0]))}")
+
+
+def _kernel(lower: FloatArray, upper: FloatArray) -> RowKernel:
     kernel: RowKernel = _core.Interval(np.stack([lower, upper]))
     return kernel

@@ -107,7 +107,8 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     """Convert the model SOURCE to TARGET.
 
     SOURCE is a file, a Gymnasium id (as for `solve`) or a ready-made world; formats go by extension, `robustmdp
-    problems` lists them. Names, discount and endings that a format cannot hold go to TARGET.meta.json.
+    problems` lists them. Names, labels, discount and endings that a format cannot hold go to TARGET.meta.json. A file
+    with intervals of PRISM or Storm becomes another such file, with discount 1 unless another is given or noted.
 
     \b
     Examples:
@@ -117,14 +118,19 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     from robustmdp import io
     from robustmdp.cli import show
     from robustmdp.cli.words import check_model_out, parse_problem
+    from robustmdp.io.choices import IntervalsError
 
     del quiet
     check_model_out(target, options["target_format"])
-    if options["source_format"] is None:
-        mdp = parse_problem(source, options["discount"])
-    else:
-        mdp = io.read(source, options["discount"], format=options["source_format"])
-    written = io.write(mdp, target, format=options["target_format"], meta=meta)
+    try:
+        if options["source_format"] is None:
+            mdp = parse_problem(source, options["discount"])
+        else:
+            mdp = io.read(source, options["discount"], format=options["source_format"])
+        written = io.write(mdp, target, format=options["target_format"], meta=meta)
+    except IntervalsError:
+        mdp, intervals = io.read_interval(source, options["discount"], format=options["source_format"])
+        written = io.write_interval(mdp, intervals, target, format=options["target_format"], meta=meta)
     facts = {"states": mdp.n_states, "pairs": mdp.n_pairs, "transitions": mdp.nnz, "discount": mdp.discount}
     if as_json:
         show.print_json({"source": source, "target": str(written), **facts})

@@ -215,9 +215,7 @@ def _check_options(name: str, kind: _Kind, given: list[str], spelled: Mapping[st
     known = (kind.level, *kind.takes)
     for option in given:
         takes = _listed([spelled[each] for each in known], "and")
-        _checks.must(
-            option in known or option == "level", f"--set {name} takes {takes}: got {spelled[option]}"
-        )
+        _checks.must(option in known or option == "level", f"--set {name} takes {takes}: got {spelled[option]}")
     twice = kind.level != "level" and {"level", kind.level} <= set(given)
     _checks.must(not twice, f"give {spelled[kind.level]} or {spelled['level']}, not both: they are the same")
 
@@ -243,4 +241,6 @@ def _scaled(bounds: Interval | None, mdp: MDP, share: float) -> Interval:
     if share == 1.0:
         return bounds
     p = mdp.probabilities
-    return Interval(bounds.lower + (1.0 - share) * (p - bounds.lower), bounds.upper + (1.0 - share) * (p - bounds.upper))
+    return Interval(
+        bounds.lower + (1.0 - share) * (p - bounds.lower), bounds.upper + (1.0 - share) * (p - bounds.upper)
+    )

@@ -127,7 +127,8 @@ def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) ->
         return mdp.state_names.index(word)
     if word.isdecimal():
         _checks.must(
-            int(word) < mdp.n_states or option == "--initial", f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}"
+            int(word) < mdp.n_states or option == "--initial",
+            f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}",
         )
         return int(word)
     known = [*others, *(mdp.state_names or ("the number of a state",))]

@@ -1,6 +1,6 @@
 """Intervals of transitions as a file lists them: checked, merged, and the nominal model that lies within.
 
-With lower bounds l and upper bounds u of the n transitions of a row, p = l + t (u - l), t = (1 - sum l)/(sum u - sum l).
+With lower bounds l and upper bounds u of the transitions of a row, p = l + t (u - l), t = (1 - sum l)/(sum u - sum l).
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _nominal(lower: FloatArray, upper: FloatArray, rows: _Rows) -> FloatArray:
     t = np.clip(np.divide(missing, room, out=np.zeros_like(room), where=room > 0), 0.0, 1.0)
     probability = np.maximum(lower + rows.spread(t) * width, _SMALLEST)
     indptr = np.append(rows.starts, len(lower))
-    row_sums.normalise(indptr, probability, lambda row, total: f"row {row} must sum to 1: got {total:.9g}", in_place=True)
+    row_sums.normalise(
+        indptr, probability, lambda row, total: f"row {row} must sum to 1: got {total:.9g}", in_place=True
+    )
     return np.asarray(np.clip(probability, np.maximum(lower, _SMALLEST), upper))
 
 

@@ -1,4 +1,4 @@
-"""Storm's DRN files for MDPs: states, their choices and their successors as indented lines, with numbers or intervals."""
+"""Storm's DRN files for MDPs: states, their choices and successors as indented lines, with numbers or intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBERS = ("double", "rational")
 _INTERVALS = ("double-interval", "rational-interval", "interval")
 # Rewards in brackets, which may hold intervals; a label in quotation marks; a label.
 _STATE_WORDS = re.compile(r'(\[(?:[^\[\]]+|\[[^\]]*\])*\]?)|"([^"]+)"|([^\s"]+)')
-_REWARDS = re.compile(r"\[[^\]]*\]|[^,\[\]]+")
+_REWARDS = re.compile(r"\[[^\]]*\]|[^,\[\]\s][^,\[\]]*")
 
 
 def read_drn(path: Path, *, numbered: bool, intervals: bool = False, reward: str | None = None) -> Columns:
@@ -61,7 +61,9 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
             _checks.fail(f"{file.name} must have no parameters: got {shown(line)} at {file.place(number)}")
         elif section == "@placeholders" and line:
             name, _, value = line.partition(" : ")
-            _checks.must(name.startswith("$"), f"a placeholder must be named as in $0: got {shown(name)}")
+            _checks.must(
+                name.startswith("$"), f"a placeholder must be named as in $0: got {shown(name)} at {file.place(number)}"
+            )
             body.placeholders[name] = body.bounds(f"placeholder {shown(name)}", value.strip(), number)
         elif section == "@reward_models":
             body.reward_models += line.split()

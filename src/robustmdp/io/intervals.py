@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,10 @@ from robustmdp.io.meta import read_meta
 from robustmdp.io.rows import model_of
 from robustmdp.models import MDP
 
+if TYPE_CHECKING:
+    from robustmdp.ambiguity import Interval
+
 FloatArray = npt.NDArray[np.float64]
-
-
-class Interval(NamedTuple):
-    lower: FloatArray
-    upper: FloatArray
 
 
 def read_interval(
@@ -35,9 +33,9 @@ def read_interval(
 ) -> tuple[MDP, Interval]:
     r"""A model whose transitions have intervals, and these: { P : lower <= P <= upper, sum P = 1 } at each pair.
 
-    The model has p = lower + t (upper - lower) with t = (1 - sum lower)/(sum upper - sum lower) of each row. Transitions
-    that can never get mass are left out, intervals of the same successor are added. A number is an interval of width 0.
-    Every file is checked as in `read`; an error names file, line, state and action.
+    The model has p = lower + t (upper - lower) with t = (1 - sum lower)/(sum upper - sum lower) in each row.
+    Transitions that can never get mass are left out, intervals of the same successor are added. A number
+    is an interval of width 0. Every file is checked as in `read`; an error names file, line, state and action.
 
     Parameters
     ----------
@@ -61,6 +59,8 @@ def read_interval(
     >>> intervals.lower.tolist(), intervals.upper.tolist()
     ([0.2, 0.4, 1.0], [0.6, 1.0, 1.0])
     """
+    from robustmdp.ambiguity import Interval
+
     file, kind = find_file(path, format)
     if kind.open_intervals is None:
         _refuse_format(file, kind)
@@ -112,17 +112,19 @@ def write_interval(
     >>> read_interval(file)[0] == world
     True
     """
-    if not isinstance(mdp, MDP):
-        raise TypeError(f"write_interval takes an MDP and an Interval: got {type(mdp).__name__}")
+    from robustmdp.ambiguity import Interval
+
+    for thing, wanted in ((mdp, MDP), (intervals, Interval)):
+        if not isinstance(thing, wanted):
+            raise TypeError(f"write_interval takes an MDP and an Interval: got {type(thing).__name__}")
     target = Path(os.fspath(path))
     _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
     kind = chosen(target, format)
     if kind.open_intervals is None:
         _refuse_format(target, kind)
-    lower, upper = (np.ascontiguousarray(bounds, np.float64) for bounds in (intervals.lower, intervals.upper))
-    return write_model(Explicit.of(mdp, (lower, upper)), target, kind, meta)
+    return write_model(Explicit.of(mdp, intervals.bounds_for(mdp)), target, kind, meta)
 
 
-def _refuse_format(file: Path, kind: Format) -> Any:
+def _refuse_format(file: Path, kind: Format) -> NoReturn:
     able = " or ".join(format.name for format in FORMATS.values() if format.open_intervals is not None)
     _checks.fail(f"intervals must be in a {able} file: {file.name} is {kind.name}")

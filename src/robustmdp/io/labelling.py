@@ -1,4 +1,4 @@
-"""The states that a file labels, and those that are initial: from lists of states to the fields of a model, and back."""
+"""The states that a file labels, and the initial ones: from lists of states to the fields of a model, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robustmdp import _checks
 from robustmdp.io.words import shown
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_label_room
-from robustmdp.models.labels import Labels, checked_initial, read_only
+from robustmdp.models.labels import Labels, checked_probabilities, read_only
 
 INIT, DEADLOCK, END = "init", "deadlock", "end"  # PRISM's and Storm's words for initial states and dead ends, and ours
 States = npt.NDArray[np.int64]
@@ -66,10 +66,10 @@ def uniform(states: States, n_states: int) -> npt.NDArray[np.float64] | None:
         return None
     initial = np.zeros(n_states)
     initial[states] = 1.0
-    return checked_initial(initial / initial.sum(), n_states)
+    return checked_probabilities(initial / initial.sum(), n_states, "initial")
 
 
-def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> npt.NDArray[np.float64] | None:
+def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> npt.NDArray[np.float64]:
     """(S,) probabilities from (state, probability)."""
     wrong = [state for state, _ in pairs if state >= n_states]
     if wrong:
@@ -77,7 +77,7 @@ def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> 
     initial = np.zeros(n_states)
     for state, probability in pairs:
         initial[state] = probability
-    return checked_initial(initial, n_states, f"initial in {name}")
+    return checked_probabilities(initial, n_states, f"initial in {name}")
 
 
 def to_pairs(initial: npt.NDArray[Any]) -> tuple[tuple[int, float], ...]:

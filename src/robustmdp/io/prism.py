@@ -279,15 +279,17 @@ def _labelling(lab: Lines, n_states: int) -> Labelling:
 
 def _declared(lab: Lines, number: int, words: list[str]) -> dict[str, str]:
     """`0="init" 1="deadlock"`: the names behind the numbers, which lines such as `3: 0 1` have."""
-    names = {}
+    names: dict[str, str] = {}
+    known = set()
     for word in words:
         index, _, name = word.partition("=")
         if len(name) < 3 or not name.startswith('"') or not name.endswith('"'):
             _checks.fail(f'labels must be declared as in 0="init": got {shown(word)} at {lab.place(number)}')
         label = str(lab.index("the number of a label", index, number))
-        if label in names or name[1:-1] in names.values():
+        if label in names or name in known:
             _checks.fail(f"labels must be declared once: {shown(word)} comes again at {lab.place(number)}")
         names[label] = name[1:-1]
+        known.add(name)
     return names
 
 
@@ -317,7 +319,8 @@ def write_prism(model: Explicit, tra: Path, sta: Path, lab: Path, srew: Path, tr
             ]
             names = [f" {labels[a]}" for a in piece.action.tolist()] if labels else [""] * len(keys)
             moves.writelines(
-                f"{key} {value}{name}\n" for key, value, name in zip(keys, model.written_values(piece, ","), names, strict=True)
+                f"{key} {value}{name}\n"
+                for key, value, name in zip(keys, model.written_values(piece, ","), names, strict=True)
             )
             which = np.flatnonzero(_is_paid(piece.reward)).tolist()
             rewards.writelines(f"{keys[i]} {r!r}\n" for i, r in zip(which, piece.reward[which].tolist(), strict=True))

@@ -22,11 +22,13 @@ class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may no
     ----------
     mdp : MDP
     penalty : (S, A) what nature pays at a pair, or None
-    start : a state or (S,) probabilities
+    start : a state or (S,) probabilities; None for the model's initial ones, or state 0
     max_steps : int or None
     """
 
-    def __init__(self, mdp: MDP, penalty: FloatArray | None, start: npt.ArrayLike, max_steps: int | None) -> None:
+    def __init__(
+        self, mdp: MDP, penalty: FloatArray | None, start: npt.ArrayLike | None, max_steps: int | None
+    ) -> None:
         self.mdp = mdp
         self.penalty = penalty
         self.max_steps = None if max_steps is None else _checks.positive_integer("max_steps", max_steps)
@@ -44,7 +46,8 @@ class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may no
             entry_point=ModelEnvironment,
             kwargs={"mdp": mdp, "penalty": penalty, "start": start, "max_steps": max_steps},
         )
-        self._start = np.cumsum(distribution(mdp, start, "start"))
+        first: npt.ArrayLike = 0 if mdp.initial is None else mdp.initial
+        self._start = np.cumsum(distribution(mdp, first if start is None else start, "start"))
         self._state: int | None = None
         self._steps = 0
 

@@ -47,7 +47,7 @@ def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any
 
 
 def to_gymnasium(
-    solution_or_mdp: Solution | MDP, *, start: npt.ArrayLike = 0, max_steps: int | None = None
+    solution_or_mdp: Solution | MDP, *, start: npt.ArrayLike | None = None, max_steps: int | None = None
 ) -> ModelEnvironment:
     """A gymnasium.Env that plays the worst case of a solution, or a model.
 
@@ -63,7 +63,7 @@ def to_gymnasium(
     Parameters
     ----------
     solution_or_mdp : Solution with a worst case, or MDP
-    start : a state, or (S,) probabilities of the first state
+    start : a state, or (S,) probabilities of the first state; by default the model's `initial`, or state 0
     max_steps : int, optional
         Steps after which an episode is truncated; None for no limit.
 

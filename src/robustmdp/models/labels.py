@@ -30,8 +30,8 @@ class Labels(dict[str, BoolArray]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("the labels of a model cannot be changed: mdp.with_labels(...) makes another model")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Labels, (dict(self),)
@@ -58,8 +58,11 @@ def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> 
 
 def checked_initial(given: npt.ArrayLike | None, n_states: int, name: str = "initial") -> FloatArray | None:
     """(S,) probabilities that sum to 1 within rounding, read-only; a state is one that is certain."""
-    if given is None:
-        return None
+    return None if given is None else checked_probabilities(given, n_states, name)
+
+
+def checked_probabilities(given: npt.ArrayLike, n_states: int, name: str) -> FloatArray:
+    """The same where there are some."""
     initial = distribution_over(n_states, given, name) + 0.0  # a copy, without negative zeros
     row_sums.normalise(
         np.array([0, n_states]), initial, lambda _, total: f"{name} must sum to 1: got {total:.9g}", in_place=True

@@ -415,7 +415,7 @@ class MDP(StateActionSpace):
 
     def _first_states(self) -> str:
         """In words: the one, or how many."""
-        states = np.flatnonzero(self.initial)
+        states = np.flatnonzero(self._initial_or_empty())
         return self.state_name(int(states[0])) if len(states) == 1 else f"{len(states):,} states"
 
     def __repr__(self) -> str:

@@ -242,4 +242,3 @@ class _Question:
             base=-solution.base + 0.0,
             adversary=adversary,
         )
-

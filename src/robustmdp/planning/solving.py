@@ -53,9 +53,7 @@ def solve(
     ('converged', True)
     """
     if criterion is not None:
-        return criterion.solve(
-            mdp, ambiguity, solver=solver, tol=tol, threads=threads, callback=callback, start=start
-        )
+        return criterion.solve(mdp, ambiguity, solver=solver, tol=tol, threads=threads, callback=callback, start=start)
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
@@ -87,9 +85,7 @@ def evaluate(
     array([1.818182, 0.      ])
     """
     if criterion is not None:
-        return criterion.evaluate(
-            mdp, policy, ambiguity, tol=tol, threads=threads, callback=callback, start=start
-        )
+        return criterion.evaluate(mdp, policy, ambiguity, tol=tol, threads=threads, callback=callback, start=start)
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
     solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)

@@ -70,7 +70,9 @@ class Search:
         """Rounds until the bounds are close enough, somebody stops it, or rounding leaves no more to gain."""
         if start is not None:
             self.v = np.array(start, dtype=np.float64)
-            _checks.must(self.v.shape == self.policy.state_ptr[1:].shape, f"start must have shape (S,): got {self.v.shape}")
+            _checks.must(
+                self.v.shape == self.policy.state_ptr[1:].shape, f"start must have shape (S,): got {self.v.shape}"
+            )
             _checks.must(bool(np.isfinite(self.v).all()), "start must be finite everywhere")
         code = "stalled"
         must_end = not self.problem.idle_is_zero

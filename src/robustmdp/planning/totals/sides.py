@@ -133,9 +133,7 @@ class Side:
         if self.groups is None:
             return best, _NOBODY, _NO_JUMPS
         representatives = self._representatives(value)
-        by_jump = representatives.state[
-            representatives.has_exit & self.groups.internal[best[representatives.state]]
-        ]
+        by_jump = representatives.state[representatives.has_exit & self.groups.internal[best[representatives.state]]]
         return best, representatives, Jumps(by_jump, targets[best[by_jump]])
 
     def _exits_of_policy(self, v: FloatArray) -> tuple[Representatives, Jumps]:

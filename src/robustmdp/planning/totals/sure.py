@@ -36,9 +36,7 @@ def reached_surely(bellman: RobustBellman, goal: BoolArray, *, player_wants: boo
     kept = np.ones(mdp.n_states, dtype=bool)
     spoiling = mdp.state_ptr[:-1].copy()
     while True:
-        reached, gets_there = _reached_within(
-            bellman, goal, kept, player_wants=player_wants, nature_wants=nature_wants
-        )
+        reached, gets_there = _reached_within(bellman, goal, kept, player_wants=player_wants, nature_wants=nature_wants)
         lost = kept & ~reached
         if not lost.any():
             return Surely(kept, spoiling)
