@@ -19,6 +19,7 @@ from robustmdp.io.labelling import to_labelling
 from robustmdp.io.words import shown
 from robustmdp.models.assembly import Block
 
+_COMMENT = "//"
 _UNLABELLED = "__NOLABEL__"
 _SECTIONS = ("@parameters", "@placeholders", "@reward_models", "@nr_states", "@nr_choices", "@model")
 _NUMBERS = ("double", "rational")
@@ -36,9 +37,8 @@ def read_drn(path: Path, *, numbered: bool, intervals: bool = False, reward: str
     body = _Body(Lines(path), intervals, reward)
     with open_text(path) as text:
         lines = ((number, line.strip()) for number, line in enumerate(text, 1))
-        filled = ((number, line) for number, line in lines if not line.startswith("//"))
-        counts = _header(body, filled)
-        body.read(filled)
+        counts = _header(body, lines)
+        body.read(lines)
     body.check(counts)
     return body.columns(counts["@nr_states"], numbered=numbered)
 
@@ -48,6 +48,8 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
     file, section = body.file, ""
     counts: dict[str, int] = {}
     for number, line in lines:
+        if line.startswith(_COMMENT):
+            continue
         if not section and line and not line.startswith("@type:"):
             _checks.fail(f"{file.name} must start with @type: MDP: got {shown(line)} at {file.place(number)}")
         if line.startswith("@"):
@@ -101,7 +103,8 @@ class _Body:
         self.reward_position = 0
         self.placeholders: dict[str, tuple[float, float]] = {}
         self.known_rewards: dict[str, float] = {}  # by their text
-        self.pending: list[tuple[str, str, int]] = []  # transitions that are not parsed yet, with their lines
+        # Transitions that are not parsed yet: their successors, values and lines.
+        self.pending: tuple[list[str], list[str], list[int]] = ([], [], [])
         self.states, self.choices, self.starts = array("q"), array("q"), array("q")  # one entry for each choice
         self.rewards, self.labels = array("d"), list[str]()
         self.successors, self.lines, self.lower, self.upper = array("q"), array("q"), array("d"), array("d")
@@ -112,10 +115,12 @@ class _Body:
     def read(self, lines: Iterator[tuple[int, str]]) -> None:
         """Line by line."""
         for number, line in lines:
-            if line.startswith("state "):
-                self._start_state(line, number)
-            elif line.startswith("action ") and self.state >= 0:
+            if line.startswith("action ") and self.state >= 0:
                 self._start_choice(line, number)
+            elif line.startswith("state "):
+                self._start_state(line, number)
+            elif line.startswith(_COMMENT):
+                continue
             elif line and self.choice >= 0:
                 self._add(line, number)
             elif line:
@@ -166,7 +171,7 @@ class _Body:
         reward = self._reward(words[2], number) if len(words) > 2 and words[2].startswith("[") else 0.0
         self.states.append(self.state)
         self.choices.append(self.choice)
-        self.starts.append(len(self.lines) + len(self.pending))
+        self.starts.append(len(self.lines) + len(self.pending[0]))
         self.labels.append("" if is_plain else words[1])
         # A zero that nothing is added to keeps its sign.
         self.rewards.append(reward + self.state_reward if self.state_reward else reward)
@@ -175,9 +180,9 @@ class _Body:
         """Of [1, 2, 3] that of the reward model; an interval of a reward must be a point."""
         if text in self.known_rewards:
             return self.known_rewards[text]
-        end, is_closed = text.rfind("]"), text.count("[") == text.count("]")
-        _checks.must(is_closed, f"rewards must stand in brackets: got {shown(text)} at {self.file.place(number)}")
-        inside = text[1:end]
+        if text.count("[") != text.count("]"):
+            _checks.fail(f"rewards must stand in brackets: got {shown(text)} at {self.file.place(number)}")
+        inside = text[1 : text.rfind("]")]
         rewards = _REWARDS.findall(inside) if "[" in inside else inside.split(",")
         chosen = rewards[self.reward_position].strip() if self.reward_position < len(rewards) else ""
         lower, upper = self.bounds("reward", chosen or "0", number)
@@ -189,17 +194,20 @@ class _Body:
 
     def _add(self, line: str, number: int) -> None:
         successor, colon, value = line.partition(":")
-        if colon != ":":
+        if not colon:
             _checks.fail(f"a transition must be written as 1 : 0.5: got {shown(line)} at {self.file.place(number)}")
-        self.pending.append((successor.strip(), value.strip(), number))
-        if len(self.pending) == BATCH:
+        successors, values, lines = self.pending
+        successors.append(successor.rstrip())
+        values.append(value.lstrip())
+        lines.append(number)
+        if len(lines) == BATCH:
             self._parse_pending()
 
     def _parse_pending(self) -> None:
-        if not self.pending:
+        successors, values, lines = self.pending
+        self.pending = ([], [], [])
+        if not lines:
             return
-        successors, values, lines = zip(*self.pending, strict=True)
-        self.pending.clear()
         is_plain = not any(value.startswith("$" if self.intervals else ("$", "[")) for value in values)
         if is_plain:
             lower, upper = self.file.all_bounds("probability", values, lines)

@@ -35,7 +35,7 @@ from robustmdp.models.assembly import Block
 
 COMPANIONS = (".sta", ".lab", ".srew", ".trew")
 _INDICES = ("state", "choice", "next state")
-_COMMA = re.compile(r"(?<=[\[,])\s+|\s+(?=[,\]])")  # blanks within an interval
+_BLANKS = re.compile(r"(?<=[\[,])\s+|\s+(?=[,\]])")  # blanks within an interval
 _REWARD_NAME = re.compile(r'#\s*Reward structure "([^"]*)"')
 
 
@@ -90,7 +90,9 @@ def _rows(file: Lines) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of the lines that say something."""
     with open_text(file.path) as text:
         for number, line in enumerate(text, 1):
-            fields = (_COMMA.sub("", line) if "[" in line else line).split()
+            fields = line.split()
+            if "[" in line and any(text.startswith("[") != text.endswith("]") for text in fields):
+                fields = _BLANKS.sub("", line).split()
             if fields and not fields[0].startswith("#"):
                 yield number, fields
 
