@@ -55,7 +55,8 @@ class Status:
 class Adversary(Protocol):
     """Nature's answer to a value function: (model, penalty, eta)."""
 
-    mdp: Any
+    @property
+    def mdp(self) -> Any: ...
 
     def worst_case(self, v: FloatArray) -> Any: ...
 

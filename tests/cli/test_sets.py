@@ -122,7 +122,7 @@ def test_intervals_in_curves_and_stress_tests(interval_file: Path) -> None:
         (("cvar", "--levels", "0.1,0.3", "--share", 0.5), lambda level: rm.MeanRisk(0.5, rm.CVaR(level))),
         (("entropic", "--levels", "0.1,0.3"), rm.EntropicRisk),
     ],
-    ids=str,
+    ids=lambda given: " ".join(map(str, given)) if isinstance(given, tuple) else "",  # a function has an address
 )
 def test_curve(words: tuple[Any, ...], function: Any) -> None:
     given = record("curve", MACHINE, "--set", *words)

@@ -177,6 +177,20 @@ def play(
     return Judged(value, policies, proper)
 
 
+def _vertices(family: str, p: Any, lower: Any, upper: Any, level: Any) -> Any:
+    """The extreme distributions of one row of a family."""
+    return {
+        "nominal": lambda: (tuple(p),),
+        "interval": lambda: interval_vertices(lower, upper),
+        "total variation": lambda: moved_vertices(p, level),
+        "infinity norm": lambda: interval_vertices(
+            [max(x - level, Fraction(0)) for x in p], [min(x + level, Fraction(1)) for x in p]
+        ),
+        "contamination": lambda: contaminated_vertices(p, level),
+        "tail risk": lambda: interval_vertices([Fraction(0)] * len(p), [min(x / level, Fraction(1)) for x in p]),
+    }[family]()
+
+
 def random_world(
     rng: np.random.Generator, family: str, sign: int, n_states: int = 3, *, ends: bool = True
 ) -> tuple[World, rm.MDP, Any]:
@@ -194,16 +208,7 @@ def random_world(
             p = _tenths(rng, size)
             reward = Fraction(int(rng.choice([0, 0, 1, 2])) * (sign or int(rng.choice([-1, 1]))))
             lower, upper = _limits(rng, p)
-            vertices = {
-                "nominal": lambda: (tuple(p),),
-                "interval": lambda: interval_vertices(lower, upper),
-                "total variation": lambda: moved_vertices(p, level),
-                "infinity norm": lambda: interval_vertices(
-                    [max(x - level, Fraction(0)) for x in p], [min(x + level, Fraction(1)) for x in p]
-                ),
-                "contamination": lambda: contaminated_vertices(p, level),
-                "tail risk": lambda: interval_vertices([Fraction(0)] * size, [min(x / level, Fraction(1)) for x in p]),
-            }[family]()
+            vertices = _vertices(family, p, lower, upper, level)
             pairs.append(Pair(a, successors, vertices, reward))
             columns += [(s, a, t, float(x), float(reward)) for t, x in zip(successors, p, strict=True)]
             low += map(float, lower)

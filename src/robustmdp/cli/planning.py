@@ -129,6 +129,7 @@ def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     mdp, bounds = parse_bounded(problem, 1.0)
     ambiguity = build_set(choice, mdp, bounds)
     goal, avoid = (parse_states(mdp, options[name], f"--{name}") for name in ("goal", "avoid"))
+    assert goal is not None  # the option is required
     _warn_if_nothing_leads_to(mdp, ambiguity, goal)
 
     def run(callback: Any) -> Solution:
@@ -215,8 +216,8 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """
     from robustmdp import _checks, matching_radius, matching_weight
     from robustmdp.cli import show
-    from robustmdp.cli.sources import parse_source
     from robustmdp.cli.sets import check_known, parse_ambiguity
+    from robustmdp.cli.sources import parse_source
     from robustmdp.cli.words import refuse_log
     from robustmdp.models.start import distribution
 

@@ -139,7 +139,7 @@ class FiniteHorizon:
 class TotalReward:
     """v(s) = max over policies of inf over nature of E[sum of all rewards until the end], without a discount.
 
-    The discount of the model is ignored. Rewards may be at least 0, or at most 0, or of both signs if the end is reached
+    The discount of the model is ignored. Rewards may be at least 0, at most 0, or of both signs if the end is reached
     whatever happens; staying for ever where nothing is paid is worth 0 in the first two cases. A value that is not
     finite is refused with the name of a state. `lower` is proved for the policy that is returned.
 

@@ -138,9 +138,8 @@ class Bounding:
 
     def _side(self, bellman: PinnedBellman, policy: PolicyRows | None, rule: Rule, *, is_upper: bool) -> Side:
         policy = None if policy is None else policy.on(bellman.mdp)
-        cap = self.problem.ceiling if is_upper else self.problem.floor
-        if not np.isfinite(cap).any():
-            cap = None
+        known = self.problem.ceiling if is_upper else self.problem.floor
+        cap = known if np.isfinite(known).any() else None
         if rule is Rule.PROGRESS:
             return Side(
                 bellman,
