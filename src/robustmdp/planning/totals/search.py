@@ -133,7 +133,7 @@ class Search:
         return stopped
 
     def _improve(self) -> str | None:
-        """Greedy choices at the proved lower bound l, while they bring the bounds closer; why it was stopped, if at all.
+        """Greedy choices at the proved lower bound l, while they bring the bounds closer; why it stopped, if it did.
 
         T l >= T^policy l, so that l also proves itself for the greedy policy: it cannot fall into a loop.
         """
