@@ -55,7 +55,7 @@ def reach(
     within : int, optional
         Steps in which the goal must be reached; the result then has the shapes of FiniteHorizon: `value[0]` counts.
     minimise : bool
-        Whether the player makes the probability or the sum small; `q` is then inf where an action is unavailable.
+        Whether the player makes the probability or the sum small.
     rewards : bool
         Whether to sum rewards until the goal, or until the last step with `within`.
     tol, threads, callback : as in `solve`
@@ -248,12 +248,13 @@ class _Question:
         adversary = presented if steps is None else horizon.StepwiseAdversary(presented)
         if self.sign > 0:
             return replace(solution, adversary=adversary)
+        available = self.mdp.table(np.ones(self.mdp.n_pairs), fill=0.0) > 0.0
         return replace(
             solution,
             value=-solution.value + 0.0,
             lower=-solution.upper + 0.0,
             upper=-solution.lower + 0.0,
-            q=-solution.q + 0.0,
+            q=np.where(available, -solution.q + 0.0, -np.inf),
             base=-solution.base + 0.0,
             adversary=adversary,
         )

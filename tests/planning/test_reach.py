@@ -1,0 +1,102 @@
+"""Probabilities of a goal and rewards until it: closed forms, loops, and the answers that other projects publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import robustmdp as rm
+
+EXTERNAL = Path(__file__).parents[3] / "shared" / "external"
+PUBLISHED = [
+    # file, goal, other arguments, answers for maxmin, maxmax, minmax, minmin; None where nothing is published
+    ("tiny-01.drn", "target", {}, (0.4, 0.5, 0.5, 0.4)),
+    ("tiny-03.drn", "target", {}, (0.4, 0.6, 0.5, 0.3)),
+    ("tiny-04.drn", "target", {}, (1.0, 1.0, 3 / 7, 0.42)),
+    ("tiny-05.drn", "target", {}, (0.3, 0.4, 0.4, 0.3)),
+    ("tiny-bounded.drn", "target", {"within": 4}, (0.6528, 0.81, 0.81, 0.6528)),
+    ("tiny-bounded.drn", "target", {"within": 2}, (0.32, 0.45, 0.45, 0.32)),
+    ("robot_delta0.1.drn", "goal1", {}, (0.4, 0.6, None, None)),
+    ("robot_delta0.1.drn", "goal2", {"rewards": True}, (None, None, 31 / 24, None)),
+    ("csma2_2_int.drn", "all_delivered", {"avoid": "collision_max_backoff"}, (0.82, 0.92, 0.92, 0.82)),
+    (
+        "csma2_2_int.drn",
+        "all_delivered",
+        {"rewards": True},
+        (69.06092107, 72.66966316, 68.81219281, None),  # an independent LP gives 65.56165157 for the last
+    ),
+]
+ROLES = ((False, False), (False, True), (True, False), (True, True))  # the player minimises, nature helps him
+
+
+@pytest.mark.skipif(not EXTERNAL.is_dir(), reason="the files of other projects are not here")
+@pytest.mark.parametrize(("file", "goal", "how", "answers"), PUBLISHED)
+def test_published_answers(file: str, goal: str, how: dict[str, Any], answers: tuple[float | None, ...]) -> None:
+    mdp, intervals = rm.read_interval(EXTERNAL / file)
+    assert mdp.initial is not None
+    start = int(mdp.initial.argmax())
+    for (minimise, helps), answer in zip(ROLES, answers, strict=True):
+        if answer is None:
+            continue
+        ambiguity = rm.Optimistic(intervals) if helps else intervals
+        found = rm.reach(mdp, ambiguity, goal, minimise=minimise, **how)
+        lower, upper = (x[0][start] if x.ndim == 2 else x[start] for x in (found.lower, found.upper))
+        assert found.converged
+        assert upper - lower <= 1e-6 * max(1.0, answer)
+        assert lower - 5e-9 * max(1.0, answer) <= answer <= upper + 5e-9 * max(1.0, answer)
+
+
+# From state 0, action 0 tries (half goal, half back), action 1 waits for ever; 1 is the goal, 2 a trap.
+LOOP = rm.MDP.from_rows(
+    [0, 0, 0, 1, 2], [0, 0, 1, 0, 0], [1, 0, 0, 1, 2], [0.5, 0.5, 1, 1, 1], [1.0, 1.0, 0.0, 0.0, 0.0], 1.0
+)
+
+
+def test_waiting_for_ever_does_not_count_as_reaching() -> None:
+    best = rm.reach(LOOP, rm.Nominal(), [1])
+    assert best.value[:2] == pytest.approx([1.0, 1.0], abs=1e-8)
+    assert best.value[2] == 0.0
+    assert best.policy[0] == 0
+    least = rm.reach(LOOP, rm.Nominal(), [1], minimise=True)
+    assert least.value[0] == 0.0
+    assert least.policy[0] == 1
+    assert np.isneginf(least.q[1, 1])
+
+
+def test_rewards_until_a_goal_are_infinite_where_it_is_not_reached() -> None:
+    until = rm.reach(LOOP, rm.Nominal(), [1], minimise=True, rewards=True)
+    assert until.value[0] == pytest.approx(2.0, abs=1e-7)  # a geometric number of tries
+    assert np.isposinf(until.value[2])
+    assert until.converged
+    assert np.isposinf(rm.reach(LOOP, rm.Nominal(), [1], rewards=True).value[0])
+
+
+def test_doubt_lowers_the_probability() -> None:
+    walk = rm.MDP.from_rows([0, 0, 1, 2], [0] * 4, [1, 2, 1, 2], [0.5, 0.5, 1, 1], [0.0] * 4, 1.0)
+    for ambiguity, value in ((rm.L1(0.2), 0.4), (rm.Optimistic(rm.L1(0.2)), 0.6), (rm.CVaR(0.8), 0.375)):
+        found = rm.reach(walk, ambiguity, [1])
+        assert found.value[0] == pytest.approx(value, abs=1e-8)
+        assert found.lower[0] <= value <= found.upper[0]
+
+
+def test_total_reward_until_the_end() -> None:
+    ends = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 1.0, n_states=1)
+    total = rm.solve(ends, rm.Nominal(), criterion=rm.TotalReward())
+    assert total.lower[0] <= 2.0 <= total.upper[0]
+    assert total.error_bound <= 1e-7
+    longest = rm.solve(ends, rm.Optimistic(rm.L1(0.2)), criterion=rm.TotalReward())  # 1/(1 - 0.6)
+    assert longest.value[0] == pytest.approx(2.5, abs=1e-7)
+
+
+def test_an_end_that_is_never_reached_is_named() -> None:
+    with pytest.raises(ValueError, match="from s0 the end may never be reached"):
+        rm.solve(rm.problems.two_state(1.0, 0.9), rm.Nominal(), criterion=rm.TotalReward())
+
+
+@pytest.mark.parametrize("goal", ["nowhere", [7], [[0]], [0.5]])
+def test_goals_that_cannot_be(goal: Any) -> None:
+    with pytest.raises(ValueError, match="goal"):
+        rm.reach(LOOP, rm.Nominal(), goal)
