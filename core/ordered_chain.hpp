@@ -75,14 +75,12 @@ inline double span_of(const std::vector<double>& residual, bool can_end) {
 
 // Steps from v, which has the end's 0 last, until the span of the residual is at most `target`; the best v so far is
 // left in v, and its span returned.
-// `key` has the values by which states are ordered, those of v where it is null.
 inline double climb_chain(const Chain& chain, const double* cost, double discount, bool can_end, double* v,
-                          double target, int64_t limit, const double* key = nullptr) {
+                          double target, int64_t limit) {
     const int64_t n = chain.n_states;
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    const double* by = key ? key : v;
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return by[a] > by[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return v[a] > v[b]; });
     const OrderedChain matrix(chain, discount, order);
     std::vector<double> x(n), r(n), shadow, direction(n), moved(n), towards(n), correction(n), image(n), best;
     for (int64_t i = 0; i < n; ++i) {

@@ -1,9 +1,7 @@
 #include "../ordered_chain.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
-#include <optional>
 #include <tuple>
 
 #include "../dual_ascent.hpp"
@@ -89,20 +87,14 @@ void bind_chain(nb::module_& m) {
             chain_sweeps(chain, cost.data(), discount, can_end, v.data(), w.data(), target, limit);
         return std::make_tuple(record.sweeps, record.first_span, record.last_span);
     });
-    m.def(
-        "climb_chain",
-        [](Offsets indptr, Array<const int32_t> indices, Numbers data, Numbers cost, double discount, bool can_end,
-           Array<double> v, double target, int64_t limit, std::optional<Numbers> key) {
-            const Chain chain = chain_of(indptr, indices, data);
-            require(static_cast<int64_t>(v.size()) == chain.n_states + 1 && cost.size() + 1 == v.size(),
-                    "v must have one entry per state and the end, cost one per state");
-            require(!key || key->size() == cost.size(), "key must have one entry per state");
-            const nb::gil_scoped_release release;
-            return climb_chain(chain, cost.data(), discount, can_end, v.data(), target, limit,
-                               key ? key->data() : nullptr);
-        },
-        nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("cost"), nb::arg("discount"),
-        nb::arg("can_end"), nb::arg("v"), nb::arg("target"), nb::arg("limit"), nb::arg("key") = nb::none());
+    m.def("climb_chain", [](Offsets indptr, Array<const int32_t> indices, Numbers data, Numbers cost, double discount,
+                            bool can_end, Array<double> v, double target, int64_t limit) {
+        const Chain chain = chain_of(indptr, indices, data);
+        require(static_cast<int64_t>(v.size()) == chain.n_states + 1 && cost.size() + 1 == v.size(),
+                "v must have one entry per state and the end, cost one per state");
+        const nb::gil_scoped_release release;
+        return climb_chain(chain, cost.data(), discount, can_end, v.data(), target, limit);
+    });
     m.def("gauss_seidel", [](const ModelArrays& model, double discount, bool backwards, Array<double> v) {
         require(static_cast<int64_t>(v.size()) == model.view.n_states + 1,
                 "v must have one entry per state and the end");

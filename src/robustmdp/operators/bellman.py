@@ -296,10 +296,6 @@ class RobustBellman:
         """The pairs chosen by the last sweep or bracket, (S,)."""
         return self._best
 
-    def last_q(self) -> FloatArray:
-        """The values of all pairs in the last sweep, (n_pairs,)."""
-        return self._q
-
     def inherit(self, other: RobustBellman) -> None:
         """Begin the inner problems where those of another level of the same set ended."""
         self._memory[:] = other._memory

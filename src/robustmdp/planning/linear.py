@@ -25,9 +25,8 @@ _NARROW = 4.0  # bandwidths, in square roots of the size, that factorise without
 class ChainSolver:
     """Solves the chains of one run; an earlier chain's factorisation preconditions the next ones."""
 
-    def __init__(self, can_end: bool, key: FloatArray | None = None) -> None:
+    def __init__(self, can_end: bool) -> None:
         self._can_end = can_end
-        self._key = key  # values that fall along paths, where those of the chains do not tell
         self._mixes_fast = True
         self._climbs = True  # do values fall along paths?
         self._narrow: bool | None = None
@@ -59,7 +58,7 @@ class ChainSolver:
         if self._climbs or not self._factorises_well(chain):
             limit = _MOST_CLIMBS if self._climbs else _MOST_KRYLOV
             view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount)
-            reached = _core.climb_chain(*view, self._can_end, v, target, limit, self._key) <= target
+            reached = _core.climb_chain(*view, self._can_end, v, target, limit) <= target
             self._climbs &= reached
             if reached or not self._factorises_well(chain):
                 return _centred(chain, v[:-1], self._can_end)

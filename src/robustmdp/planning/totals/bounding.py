@@ -27,19 +27,14 @@ _LEAST_DRIFT = 2e-14  # of the values: less is lost in rounding
 _ATTEMPTS = 7
 _COARSER = 8.0
 _FINER = 0.4
-_USUAL_STEPS = 1000.0  # until the end, for the first drift
 
 
 class Choices(NamedTuple):
-    """A policy, nature's answer at every pair, and the values, (S,), at which both were chosen.
-
-    `key` (S,) are values that fall along paths.
-    """
+    """A policy, nature's answer at every pair, and the values, (S,), at which both were chosen."""
 
     policy: PolicyRows
     answer: Response
     v: FloatArray
-    key: FloatArray
 
 
 class Bounds(NamedTuple):
@@ -48,8 +43,6 @@ class Bounds(NamedTuple):
     policy: PolicyRows
     lower: FloatArray
     upper: FloatArray
-    base: FloatArray
-    """(S,) values whose greedy policy is at least as good, and at which nature's answer is at least as close."""
 
     @property
     def width(self) -> float:
@@ -79,27 +72,28 @@ class Bounding:
         chain = with_fixed_values(
             self.chain._replace(cost=np.ones(bellman.mdp.n_states)), np.flatnonzero(bellman.pinned | self.idle), 0.0
         )
-        w = solve_chain(ChainSolver(can_end=True, key=self.choices.key), chain, np.zeros(bellman.mdp.n_states), 0.01)
+        w = solve_chain(ChainSolver(can_end=True), chain, np.zeros(bellman.mdp.n_states), 0.01)
         if w is None or w.min() < -0.5:
             return None
         return w if float(np.max(np.abs(chain.cost - product(chain, w)))) <= 0.5 else None
 
     def bounds(self, tol: float) -> Bounds | None:
         """With an error of about tol * max(1, max|value|), where rounding allows it; None where nothing is proved."""
+        times = self.times()
+        if times is None:
+            return None
         scale = max(1.0, float(np.max(np.abs(self.choices.v))))
         least = _LEAST_DRIFT * scale
-        drift = max(_SHARE * tol * scale / _USUAL_STEPS, least)
+        drift = max(_SHARE * tol * scale / max(1.0, float(times.max())), least)
         sides = self._lower_side(), self._upper_side()
-        lower = self._proved(sides[0], drift, self.choices.v)
-        upper = self._proved(sides[1], drift, self.choices.v if lower is None else lower)
-        if lower is not None and upper is not None:
-            width = 0.5 * float(np.max(upper - lower))
+        found = [self._proved(side, drift, self.choices.v) for side in sides]
+        if all(bound is not None for bound in found):
+            width = 0.5 * float(np.max(found[1] - found[0]))
             share = _FINER * tol * scale / width if width > tol * scale else 1.0
-            if share < 1.0 and share * drift >= least:  # it takes more steps to the end
-                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, (lower, upper), strict=True)]
-                lower = lower if finer[0] is None else finer[0]
-                upper = upper if finer[1] is None else finer[1]
-        return self._bounds(lower, upper)
+            if share < 1.0 and share * drift >= least:  # some choices that are as good take longer
+                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, found, strict=True)]
+                found = [old if new is None else new for old, new in zip(found, finer, strict=True)]
+        return self._bounds(*found)
 
     def _bounds(self, lower: FloatArray | None, upper: FloatArray | None) -> Bounds | None:
         """What is proved together with what was known before."""
@@ -109,8 +103,9 @@ class Bounding:
         low = problem.floor if lower is None else np.maximum(lower, problem.floor)
         high = problem.ceiling if upper is None else np.minimum(upper, problem.ceiling)
         pinned, values = problem.bellman.pinned, problem.bellman.values
-        low, high = np.where(pinned, values, np.minimum(low, high)), np.where(pinned, values, high)
-        return Bounds(self.choices.policy, low, high, self.choices.v if lower is None else lower)
+        return Bounds(
+            self.choices.policy, np.where(pinned, values, np.minimum(low, high)), np.where(pinned, values, high)
+        )
 
     def _proved(self, side: Side, drift: float, start: FloatArray) -> FloatArray | None:
         """The finest bound that can be proved."""
@@ -141,14 +136,7 @@ class Bounding:
         known = self.problem.ceiling if is_upper else self.problem.floor
         cap = known if np.isfinite(known).any() else None
         if rule is Rule.PROGRESS:
-            return Side(
-                bellman,
-                policy,
-                is_upper,
-                self.idle,
-                cap=cap if self.problem.idle_is_zero else None,
-                linear=ChainSolver(can_end=True, key=self.choices.key),
-            )
+            return Side(bellman, policy, is_upper, self.idle, cap=cap if self.problem.idle_is_zero else None)
         usable = self.problem.usable
         if policy is not None:
             usable = np.zeros(bellman.mdp.n_pairs, dtype=bool)
@@ -158,9 +146,7 @@ class Bounding:
         if self.problem.idle_is_zero:  # nobody who could still choose can get anything
             idle = _never_pays(bellman, usable)
         collapsed = groups if (groups.label >= 0).any() else None
-        return Side(
-            bellman, policy, is_upper, idle, collapsed, cap, linear=ChainSolver(can_end=True, key=self.choices.key)
-        )
+        return Side(bellman, policy, is_upper, idle, collapsed, cap)
 
 
 def _model_of(bellman: PinnedBellman, answer: Response) -> MDP:

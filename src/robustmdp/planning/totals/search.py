@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,8 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.operators.pinned import PinnedBellman
-from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
-from robustmdp.planning.policy_iteration import PolicyIteration, Work
+from robustmdp.operators.policy import PolicyRows, policy_rows
+from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Progress, Solver, Step, as_columns, check_tolerance
 from robustmdp.planning.totals.bounding import Bounding, Bounds, Choices, find_endless
 from robustmdp.planning.totals.problem import Problem, Rule
@@ -26,9 +25,6 @@ from robustmdp.result import Solution, Status, error_bound
 FloatArray = npt.NDArray[np.float64]
 
 _ROUND_STEPS = 60  # of policy iteration, before the bounds are tried in any event
-_SHRINKS = 0.7  # of the bounds, by an improvement that is worth another one
-_LOOK_AHEAD = 30  # sweeps before an improvement
-_MARGIN = 1e-14  # of the values: what a better pair must gain
 _ROUNDING = 1e-13  # of the values: no residual is asked to be smaller
 
 
@@ -44,16 +40,6 @@ _LOSSES = (Loss(1e-4, 0.0), Loss(1e-6, 0.0), Loss(1e-8, 0.0), Loss(1e-10, 0.0))
 _LOSSES_TO_THE_END = (Loss(1e-4, 0.0), Loss(1e-8, 1e-4), Loss(1e-10, 1e-6), Loss(1e-12, 1e-7))
 
 
-@dataclass(frozen=True)
-class _FromStart(PolicyIteration):
-    """Policy iteration that knows a better place to begin again from than the nominal solution."""
-
-    start: FloatArray | None = None
-
-    def _nominal(self, work: Work) -> FloatArray:
-        return super()._nominal(work) if self.start is None else self.start
-
-
 class Search:
     """One run: the rounds, what was proved so far, and the trace."""
 
@@ -66,9 +52,7 @@ class Search:
         self.v = np.zeros(problem.bellman.mdp.n_states)
         self.policy = problem.policy or self._first_policy()
         self.last: Bounding | None = None
-        self.key = self.v
         self._solver = solver if solver is not None else PolicyIteration()
-        self._is_free = solver is None
         _checks.must(
             not self._solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}"
         )
@@ -96,8 +80,6 @@ class Search:
             for number, loss in enumerate(_LOSSES_TO_THE_END if must_end else _LOSSES):
                 stopped = self._round(loss, number, start is not None)
                 self._bound()
-                if stopped is None:
-                    stopped = self._improve()
                 if self._is_close():
                     code = "converged" if stopped != "interrupted" else stopped
                     break
@@ -117,7 +99,12 @@ class Search:
         progress: Progress | None = None
         for count, progress in enumerate(self._iterates(bellman, start)):
             step = Step(len(self.trace) + 1, progress.residual, self._width(), self.problem.bellman.rows + bellman.rows)
-            stopped = self._record(step)
+            self.trace.append(step)
+            stopped = None
+            if self.callback is not None and self.callback(step) is True:
+                stopped = "interrupted"
+            elif len(self.trace) >= self._solver.max_steps:
+                stopped = "step_limit"
             scale = max(1.0, float(np.max(np.abs(progress.swept))))
             target = max(1e-3 * self.tol, _ROUNDING) * scale
             if stopped or progress.residual <= target or count >= _ROUND_STEPS:
@@ -125,64 +112,10 @@ class Search:
         assert progress is not None
         policy = self.problem.policy or progress.policy or self.policy
         answer = bellman.worst_case(progress.v, onto=self.problem.bellman.mdp)
-        v = progress.swept.copy()
-        self.key = v
-        self.last = Bounding(self.problem, Choices(policy, answer, v, v))
+        self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
         self.problem.bellman.rows += bellman.rows
-        self.v, self.policy = v, policy
+        self.v, self.policy = self.last.choices.v, policy
         return stopped
-
-    def _improve(self) -> str | None:
-        """Greedy choices at the proved lower bound l, while they bring the bounds closer; why it stopped, if it did.
-
-        T l >= T^policy l, so that l also proves itself for the greedy policy: it cannot fall into a loop.
-        """
-        stopped = None
-        while stopped is None and self.best is not None and math.isfinite(self.best.width) and not self._is_close():
-            before, bellman = self.best.width, self.problem.bellman
-            base = self._look_ahead(self.best)
-            policy = self._better_policy(self.best, base)
-            self.last = Bounding(self.problem, Choices(policy, bellman.worst_case(base), base, self.key))
-            self._bound()
-            residual = float(np.max(np.abs(self.best.base - base)))
-            stopped = self._record(Step(len(self.trace) + 1, residual, self.best.width, bellman.rows))
-            if not self.best.width <= _SHRINKS * before:
-                break
-        return stopped
-
-    def _look_ahead(self, found: Bounds) -> FloatArray:
-        """A few sweeps l <- T l - delta/2 from T l >= l + delta, which l keeps proving itself through."""
-        bellman = self.problem.bellman
-        base, best = found.base, bellman.best_pairs()
-        swept = np.empty_like(base)
-        if self.problem.policy is not None:
-            return base
-        bellman.sweep(base, swept, best)
-        moving = ~bellman.pinned & (base > 0.0 if self.problem.idle_is_zero else True)
-        gain = float(np.min((swept - base)[moving], initial=math.inf))
-        loss = 0.5 * gain if self.problem.lower_rule is Rule.PROGRESS and gain > 0.0 else 0.0
-        for _ in range(_LOOK_AHEAD):
-            base = np.maximum(base, np.where(bellman.pinned, base, swept - loss))
-            bellman.sweep(base, swept, best)
-        return base
-
-    def _better_policy(self, found: Bounds, base: FloatArray) -> PolicyRows:
-        """Another pair only where it is better by more than rounding."""
-        bellman, mdp = self.problem.bellman, self.problem.bellman.mdp
-        if self.problem.policy is not None:
-            return self.problem.policy
-        value, best = np.empty(mdp.n_states), np.empty(mdp.n_states, dtype=np.int64)
-        bellman.sweep(base, value, best)
-        q = bellman.last_q()
-        current = found.policy.pairs
-        margin = _MARGIN * max(1.0, float(np.max(np.abs(base))))
-        return rows_of_pairs(mdp, np.where(q[best] > q[current] + margin, best, current))
-
-    def _record(self, step: Step) -> str | None:
-        self.trace.append(step)
-        if self.callback is not None and self.callback(step) is True:
-            return "interrupted"
-        return "step_limit" if len(self.trace) >= self._solver.max_steps else None
 
     def _with_loss(self, loss: Loss) -> PinnedBellman:
         bellman = self.problem.bellman
@@ -196,8 +129,7 @@ class Search:
 
     def _iterates(self, bellman: PinnedBellman, start: FloatArray | None) -> Iterator[Progress]:
         tol = max(self.tol, 1e-3 * _ROUNDING / (1.0 - bellman.mdp.discount))
-        solver = _FromStart(start=start) if self._is_free else self._solver
-        for progress in solver.iterate(bellman, self.problem.policy, tol, start):
+        for progress in self._solver.iterate(bellman, self.problem.policy, tol, start):
             if not math.isfinite(progress.residual):
                 break
             yield progress
@@ -212,13 +144,13 @@ class Search:
         if self.best is not None and self.best.width < found.width:
             found = self.best
             lower = found.lower
-        self.best = Bounds(found.policy, lower, np.maximum(self.ceiling, lower), found.base)
+        self.best = Bounds(found.policy, lower, np.maximum(self.ceiling, lower))
 
     def _width(self) -> float:
         return math.inf if self.best is None else self.best.width
 
     def _is_close(self) -> bool:
-        if self.best is None or not math.isfinite(self.best.width):
+        if self.best is None:
             return False
         value = 0.5 * (self.best.lower + self.best.upper)
         return self.best.width <= self.tol * max(1.0, float(np.max(np.abs(value))))
@@ -248,8 +180,8 @@ class Search:
         if self.best is None:
             pins = np.where(bellman.pinned, bellman.values, 0.0)
             lower = np.where(bellman.pinned, pins, problem.floor)
-            self.best = Bounds(self.policy, lower, np.where(bellman.pinned, pins, self.ceiling), self.v)
-        _, lower, upper, _ = self.best
+            self.best = Bounds(self.policy, lower, np.where(bellman.pinned, pins, self.ceiling))
+        _, lower, upper = self.best
         with np.errstate(invalid="ignore"):
             value = 0.5 * (lower + upper)
         value = np.where(np.isfinite(value), value, np.clip(self.v, lower, upper))
