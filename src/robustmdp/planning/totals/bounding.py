@@ -86,14 +86,14 @@ class Bounding:
         least = _LEAST_DRIFT * scale
         drift = max(_SHARE * tol * scale / max(1.0, float(times.max())), least)
         sides = self._lower_side(), self._upper_side()
-        found = [self._proved(side, drift, self.choices.v) for side in sides]
-        if all(bound is not None for bound in found):
-            width = 0.5 * float(np.max(found[1] - found[0]))
+        lower, upper = (self._proved(side, drift, self.choices.v) for side in sides)
+        if lower is not None and upper is not None:
+            width = 0.5 * float(np.max(upper - lower))
             share = _FINER * tol * scale / width if width > tol * scale else 1.0
             if share < 1.0 and share * drift >= least:  # some choices that are as good take longer
-                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, found, strict=True)]
-                found = [old if new is None else new for old, new in zip(found, finer, strict=True)]
-        return self._bounds(*found)
+                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, (lower, upper), strict=True)]
+                lower, upper = (old if new is None else new for old, new in zip((lower, upper), finer, strict=True))
+        return self._bounds(lower, upper)
 
     def _bounds(self, lower: FloatArray | None, upper: FloatArray | None) -> Bounds | None:
         """What is proved together with what was known before."""
