@@ -1,0 +1,224 @@
+"""Bounds without a discount against exact answers, early stops included: `make verify`.
+
+Small random worlds with loops, end components without reward and ends that cannot be reached. Sets with finitely many
+vertices are judged in rationals, by every policy against every vertex; smooth ones by a 60-digit referee.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpmath import mpf
+
+import robustmdp as rm
+from oracles import exact_mdp, exact_totals
+from oracles.hostile_rows import hostile_world
+
+LOSS = mpf(10) ** -25  # per step, in the referee of smooth sets: its effect is far below every bound
+SMOOTH = (
+    lambda: rm.Constrained(rm.KL(), 0.05),
+    lambda: rm.Constrained(rm.ChiSquare(), 0.1),
+    lambda: rm.Constrained(rm.Burg(), 0.05),
+    lambda: rm.Constrained(rm.Hellinger(), 0.05),
+    lambda: rm.Penalized(rm.KL(), 5.0),
+    lambda: rm.Penalized(rm.ChiSquare(), 5.0),
+)
+
+
+class Verdict(NamedTuple):
+    """The family of a case, how it ended, and what is wrong; `failures` is empty if nothing is."""
+
+    family: str
+    outcome: str
+    failures: tuple[str, ...]
+
+
+def stops(k: int) -> dict[str, dict[str, Any]]:
+    """Ways to end a run: by itself, by a callback, by a limit of steps."""
+    return {
+        "": {},
+        ", stopped": {"callback": lambda step: step.step >= k},
+        ", step limit": {"solver": rm.ValueIteration(max_steps=k)},
+    }
+
+
+def judge_total(seed: int, index: int) -> list[Verdict]:
+    """TotalReward: rewards of one sign or both, nature against the player or for him; then the policy by itself."""
+    rng = np.random.default_rng([seed, index])
+    kind = exact_totals.FAMILIES[index % 6]
+    sign, helps = (1, -1, 0)[index // 6 % 3], bool(index // 18 % 2)
+    world, mdp, ambiguity = exact_totals.random_world(rng, kind, sign)
+    truth = exact_totals.play(world, max, max if helps else min)
+    ambiguity = rm.Optimistic(ambiguity) if helps else ambiguity
+    family = f"total reward, {kind}"
+    is_defined = all(map(math.isfinite, truth.value)) and (sign != 0 or truth.proper)
+    verdicts = []
+    for stop, settings in stops(int(rng.integers(1, 6))).items():
+        try:
+            solution = rm.solve(mdp, ambiguity, criterion=rm.TotalReward(), **settings)
+        except ValueError as refusal:
+            wrong = (f"case {index}: refused {truth.value}: {refusal}",) if is_defined else ()
+            verdicts.append(Verdict(family + stop, "refused", wrong))
+            continue
+        if sign == 0 and not truth.proper:  # such a sum need not be defined
+            verdicts.append(Verdict(family + stop, "may not end", ()))
+            continue
+        own = truth.policies[tuple(solution.policy.tolist())]
+        wrong = compare(solution.lower, solution.upper, truth.value, own, minimise=False)
+        if stop == "" and is_defined and not solution.converged:
+            wrong.append(f"not converged: {solution.status}")
+        verdicts.append(Verdict(family + stop, solution.status.code, named(index, wrong)))
+        if stop == "" and all(map(math.isfinite, own)):
+            again = rm.evaluate(mdp, solution.policy, ambiguity, criterion=rm.TotalReward())
+            wrong = compare(again.lower, again.upper, own, own, minimise=False)
+            verdicts.append(Verdict(f"{family}, evaluated", again.status.code, named(index, wrong)))
+    return verdicts
+
+
+def judge_reach(seed: int, index: int) -> list[Verdict]:
+    """Probabilities and rewards until a goal, for both players in both roles."""
+    rng = np.random.default_rng([seed, index, 1])
+    kind, rewards = exact_totals.FAMILIES[index % 6], bool(index // 6 % 2)
+    minimise, helps = bool(index // 12 % 2), bool(index // 24 % 2)
+    world, mdp, ambiguity = exact_totals.random_world(rng, kind, 1, ends=not rewards and index % 2 == 0)
+    goal = int(rng.integers(mdp.n_states))
+    avoid = [int(rng.integers(mdp.n_states))] if not rewards and rng.random() < 0.5 else None
+    pins: dict[int, Any] = {s: Fraction(0) for s in avoid or ()}
+    pins[goal] = Fraction(int(not rewards))
+    if not rewards:
+        world = [[pair._replace(reward=Fraction(0)) for pair in pairs] for pairs in world]
+    player = min if minimise else max
+    nature = player if helps else max if minimise else min
+    truth = exact_totals.play(world, player, nature, pins=pins, unreached=math.inf if rewards else None)
+    ambiguity = rm.Optimistic(ambiguity) if helps else ambiguity
+    question = {"avoid": avoid, "minimise": minimise, "rewards": rewards}
+    family = f"{'reward until' if rewards else 'probability of'} a goal, {player.__name__}{nature.__name__}"
+    k = int(rng.integers(1, 6))
+    verdicts = []
+    for stop, settings in {"": {}, ", stopped": {"callback": lambda step: step.step >= k}}.items():
+        solution = rm.reach(mdp, ambiguity, [goal], **question, **settings)
+        own = truth.policies[tuple(solution.policy.tolist())]
+        wrong = compare(solution.lower, solution.upper, truth.value, own, minimise=minimise)
+        if stop == "" and not solution.converged:
+            wrong.append(f"not converged: {solution.status}")
+        verdicts.append(Verdict(family + stop, solution.status.code, named(index, wrong)))
+    return verdicts
+
+
+def judge_smooth(seed: int, index: int) -> list[Verdict]:
+    """TotalReward with smooth sets, in worlds that end with probability 0.3 or more at each step."""
+    rng = np.random.default_rng([seed, index, 2])
+    mdp, ambiguity = ending_world(rng), SMOOTH[index % len(SMOOTH)]()
+    solution = rm.solve(mdp, ambiguity, criterion=rm.TotalReward())
+    referee = exact_mdp.build(mdp.with_discount(1.0), ambiguity)._replace(discount=1 - LOSS)
+    truth = exact_mdp.solve(referee, solution.value)
+    own = exact_mdp.evaluate(referee, solution.policy.tolist(), truth.lower)
+    wrong = []
+    for s, (low, high) in enumerate(zip(solution.lower.tolist(), solution.upper.tolist(), strict=True)):
+        if mpf(low) > truth.upper[s] or mpf(high) < truth.lower[s] or mpf(low) > own.upper[s]:
+            wrong.append(f"state {s}: [{low!r}, {high!r}] must hold {float(truth.lower[s])!r}")
+    if not solution.converged:
+        wrong.append(f"not converged: {solution.status}")
+    return [Verdict(f"total reward, {ambiguity!r}", solution.status.code, named(index, wrong))]
+
+
+def ending_world(rng: np.random.Generator) -> rm.MDP:
+    """Rewards that are all positive, all negative, or mixed."""
+    n_states, n_actions, sign = 4, 2, int(rng.integers(-1, 2))
+    rows = []
+    for s in range(n_states):
+        for a in range(n_actions):
+            successors = rng.choice(n_states, size=2, replace=False)
+            p = 0.3 + 0.4 * rng.random()
+            reward = float(rng.normal()) if sign == 0 else sign * float(rng.random())
+            masses = (1 - p) * rng.dirichlet([1.0, 1.0])
+            rows += [(s, a, int(t), float(m), reward) for t, m in zip(successors, masses, strict=True)]
+            rows.append((s, a, n_states, p, reward))
+    return rm.MDP.from_rows(*zip(*rows, strict=True), 0.9, n_states=n_states)
+
+
+def judge_horizon(seed: int, index: int) -> list[Verdict]:
+    """FiniteHorizon with the sets of the paper, whole and stopped."""
+    world = hostile_world(seed, index)
+    rng = np.random.default_rng([seed, index, 3])
+    terminal, k = rng.normal(size=world.mdp.n_states), int(rng.integers(1, 4))
+    referee = exact_mdp.build(world.mdp, world.ambiguity)
+    truth = exact_mdp.finite_horizon(referee, terminal, 3)
+    verdicts = []
+    for stop, settings in {"": {}, ", stopped": {"callback": lambda step: step.step >= k}}.items():
+        criterion = rm.FiniteHorizon(3, terminal)
+        solution = rm.solve(world.mdp, world.ambiguity, criterion=criterion, **settings)
+        own = exact_mdp.finite_horizon(referee, terminal, 3, solution.policy)
+        wrong = [
+            f"step {t}, state {s}: [{low!r}, {high!r}]"
+            for t in range(4)
+            for s, (low, high) in enumerate(zip(solution.lower[t].tolist(), solution.upper[t].tolist(), strict=True))
+            if mpf(low) > min(truth[t].upper[s], own[t].upper[s]) or mpf(high) < truth[t].lower[s]
+        ]
+        verdicts.append(Verdict("finite horizon" + stop, solution.status.code, named(index, wrong)))
+    return verdicts
+
+
+def compare(lower: Any, upper: Any, value: list[Any], own: list[Any], *, minimise: bool) -> list[str]:
+    """Bounds hold the value, and the returned policy keeps its side of them; rationals and floats compare exactly."""
+    wrong = [
+        f"state {s}: [{low!r}, {high!r}] must hold {float(v)!r}"
+        for s, (low, high, v) in enumerate(zip(lower.tolist(), upper.tolist(), value, strict=True))
+        if not low <= v <= high
+    ]
+    return wrong + [
+        f"state {s}: the policy's value {float(v)!r} must keep to [{low!r}, {high!r}]"
+        for s, (low, high, v) in enumerate(zip(lower.tolist(), upper.tolist(), own, strict=True))
+        if (v > high if minimise else v < low)
+    ]
+
+
+def named(index: int, failures: list[str]) -> tuple[str, ...]:
+    return tuple(f"case {index}: {failure}" for failure in failures)
+
+
+JUDGES: dict[str, Callable[[int, int], list[Verdict]]] = {
+    "horizon": judge_horizon,
+    "total": judge_total,
+    "smooth": judge_smooth,
+    "reach": judge_reach,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Judge all streams, print a table, return the number of failures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=12_000, help="of total rewards and of goals; fewer elsewhere")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", choices=list(JUDGES), action="append")
+    options = parser.parse_args(arguments)
+    outcomes: Counter[tuple[str, str]] = Counter()
+    failures: list[str] = []
+    for name in options.only or JUDGES:
+        count = options.worlds if name in ("total", "reach") else max(1, options.worlds // 2)
+        with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+            for verdicts in pool.map(partial(JUDGES[name], options.seed), range(count), chunksize=20):
+                for verdict in verdicts:
+                    outcomes[verdict.family, verdict.outcome] += 1
+                    failures += [f"{verdict.family}: {failure}" for failure in verdict.failures]
+    for (family, outcome), count in sorted(outcomes.items()):
+        print(f"{family:<60}{outcome:<14}{count:>8}")
+    for failure in failures[:20]:
+        print(failure)
+    print(f"\n{len(failures)} failures in {sum(outcomes.values()):,} solutions")
+    return len(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
