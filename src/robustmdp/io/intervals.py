@@ -54,7 +54,7 @@ def read_interval(
     >>> file = pathlib.Path(tempfile.mkdtemp(), "coin.tra")
     >>> _ = file.write_text("2 2 3\n0 0 0 [0.2,0.6]\n0 0 1 [0.4,1]\n1 0 1 1\n")
     >>> mdp, intervals = read_interval(file)
-    >>> mdp.probabilities.tolist(), mdp.discount
+    >>> mdp.probabilities.round(6).tolist(), mdp.discount
     ([0.36, 0.64, 1.0], 1.0)
     >>> intervals.lower.tolist(), intervals.upper.tolist()
     ([0.2, 0.4, 1.0], [0.6, 1.0, 1.0])
