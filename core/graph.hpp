@@ -3,6 +3,8 @@
 
 #include "rows.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace robustmdp {
@@ -47,6 +49,106 @@ inline void paths_to(const int64_t* sources, const int32_t* targets, int64_t n_e
             queue.push_back(before);
         });
     }
+}
+
+// State s leads to targets[indptr[s]..indptr[s + 1]], but for edges without mass; target n_states is the end.
+struct Edges {
+    const int64_t* indptr;
+    const int32_t* targets;
+    const double* mass;
+    int64_t n_states;
+
+    bool is_inner(int64_t e) const { return targets[e] < n_states && mass[e] > 0.0; }
+};
+
+// Tarjan's strongly connected components, numbered so that those that can follow come first.
+class Components {
+public:
+    explicit Components(const Edges& edges) : label(edges.n_states, -1), edges_(edges), low_(edges.n_states, -1) {
+        for (int64_t s = 0; s < edges.n_states; ++s)
+            if (low_[s] < 0) search(s);
+    }
+
+    std::vector<int64_t> label;
+    int64_t count = 0;
+
+private:
+    struct Visit {
+        int64_t state, edge, index;
+    };
+
+    void search(int64_t root) {
+        enter(root);
+        while (!path_.empty()) {
+            Visit& top = path_.back();
+            if (top.edge < edges_.indptr[top.state + 1]) {
+                const int64_t e = top.edge++;
+                if (!edges_.is_inner(e)) continue;
+                const int64_t next = edges_.targets[e];
+                if (low_[next] < 0)
+                    enter(next);
+                else if (label[next] < 0)
+                    low_[top.state] = std::min(low_[top.state], low_[next]);
+                continue;
+            }
+            const Visit done = top;
+            path_.pop_back();
+            if (low_[done.state] == done.index) close(done.state);
+            if (!path_.empty() && label[done.state] < 0)
+                low_[path_.back().state] = std::min(low_[path_.back().state], low_[done.state]);
+        }
+    }
+    void enter(int64_t state) {
+        path_.push_back({state, edges_.indptr[state], seen_});
+        low_[state] = seen_++;
+        open_.push_back(state);
+    }
+    void close(int64_t state) {
+        int64_t member = -1;
+        while (member != state) {
+            member = open_.back();
+            open_.pop_back();
+            label[member] = count;
+        }
+        ++count;
+    }
+
+    const Edges& edges_;
+    std::vector<int64_t> low_, open_;
+    std::vector<Visit> path_;
+    int64_t seen_ = 0;
+};
+
+// An order in which most successors of a state come before it, so that news travels far in one sweep: components that
+// can follow first; inside one, by the steps of a shortest path out of it.
+inline std::vector<int64_t> order_by_news(const Edges& edges) {
+    const int64_t n = edges.n_states;
+    const Components components(edges);
+    const std::vector<int64_t>& label = components.label;
+    std::vector<int64_t> sources, start(components.count + 1, 0), queue, order(n);
+    std::vector<int32_t> targets;
+    std::vector<uint8_t> found(n, 0);
+    for (int64_t s = 0; s < n; ++s) {
+        double kept = 0.0;
+        for (int64_t e = edges.indptr[s]; e < edges.indptr[s + 1]; ++e)
+            if (edges.is_inner(e) && label[edges.targets[e]] == label[s]) {
+                sources.push_back(s);
+                targets.push_back(edges.targets[e]);
+                kept += edges.mass[e];
+            }
+        if (kept < 1.0 - 1e-9) found[s] = 1, queue.push_back(s);
+        ++start[label[s] + 1];
+    }
+    const Incoming incoming(targets.data(), static_cast<int64_t>(targets.size()), n);
+    for (size_t i = 0; i < queue.size(); ++i)
+        incoming.visit(queue[i], [&](int64_t e) {
+            if (!found[sources[e]]) found[sources[e]] = 1, queue.push_back(sources[e]);
+        });
+    for (int64_t s = 0; s < n; ++s)
+        if (!found[s]) queue.push_back(s);  // no way out
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    for (const int64_t s : queue) order[start[label[s]]++] = s;
+    return order;
 }
 
 // The largest set of pairs among `alive` such that all successors of a pair own a pair of the set; alive = that set.

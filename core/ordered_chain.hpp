@@ -1,9 +1,10 @@
 // A slowly mixing chain, (I - discount P) v = cost, by van der Vorst's BiCGSTAB with a Gauss-Seidel sweep as its
-// preconditioner. In the order of falling values most successors of a state come before it, since a good policy climbs:
-// one sweep then carries news along whole paths.
+// preconditioner. In a good order most successors of a state come before it: one sweep then carries news along whole
+// paths. Falling values are such an order, since a good policy climbs; so is the graph's, where there are ends to go to.
 #pragma once
 
 #include "chain.hpp"
+#include "graph.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -73,14 +74,20 @@ inline double span_of(const std::vector<double>& residual, bool can_end) {
     return high - low;
 }
 
-// Steps from v, which has the end's 0 last, until the span of the residual is at most `target`; the best v so far is
-// left in v, and its span returned.
-inline double climb_chain(const Chain& chain, const double* cost, double discount, bool can_end, double* v,
-                          double target, int64_t limit) {
-    const int64_t n = chain.n_states;
+inline std::vector<int64_t> falling_order(const double* v, int64_t n) {
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return v[a] > v[b]; });
+    return order;
+}
+
+// Steps from v, which has the end's 0 last, until the span of the residual is at most `target`; the best v so far is
+// left in v, and its span returned.
+inline double climb_chain(const Chain& chain, const double* cost, double discount, bool can_end, double* v,
+                          double target, int64_t limit, bool by_news) {
+    const int64_t n = chain.n_states;
+    const std::vector<int64_t> order =
+        by_news ? order_by_news({chain.indptr, chain.indices, chain.data, n}) : falling_order(v, n);
     const OrderedChain matrix(chain, discount, order);
     std::vector<double> x(n), r(n), shadow, direction(n), moved(n), towards(n), correction(n), image(n), best;
     for (int64_t i = 0; i < n; ++i) {

@@ -68,7 +68,8 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
             eta[place] = model.sign * (lane(rows.lowest, l) + multiplier_of(set, pick_lane(solved, l)));
         }
     };
-    solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::EXACT, write);
+    Block block = make_block<Set>(model);
+    solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::EXACT, block, write);
 }
 
 // From a distribution with D = cost > level back towards p, until it lies in the ball. D is convex on the way: a first

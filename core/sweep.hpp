@@ -149,12 +149,15 @@ inline void solve_group(const Set& set, const Model& model, const Block& block, 
     for (int l = 0; l < group.count; ++l) use(l, block.row(l), level[l], alone(l));
 }
 
+template <class Set> Block make_block(const Model& model) {
+    return Block(length_with_added<Set>(model, model.longest_row), columns_of<Set>());
+}
+
 // Visit pairs lo..hi in groups: use(group, lane, rows, level, solved).
 template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
-                        int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Use use) {
+                        int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Block& block, Use use) {
     constexpr int64_t AHEAD = 32;  // pairs
-    Block block(length_with_added<Set>(model, model.longest_row), columns_of<Set>());
     int64_t order[WINDOW];
     for (int64_t window = lo; window < hi; window += WINDOW) {
         const int64_t count = hi - window < WINDOW ? hi - window : WINDOW;
@@ -176,10 +179,10 @@ inline void solve_pairs(const Set& set, const Model& model, Levels levels, const
     }
 }
 
-// q = r + worst case; each pair's memory is renewed.
+// q = r + worst case; each pair's memory is renewed. Inlining would compile every set once per caller.
 template <class Set>
-void worst_values(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list, int64_t lo,
-                  int64_t hi, double* memory, double* q) {
+[[gnu::noinline]] void worst_values(const Set& set, const Model& model, Levels levels, const double* outcome,
+                                    PairList list, int64_t lo, int64_t hi, double* memory, double* q, Block& block) {
     const auto write = [&](const Group& group, int l, const auto& rows, const auto&, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         const T value = model.sign * (rows.lowest + solved.value);
@@ -194,13 +197,13 @@ void worst_values(const Set& set, const Model& model, Levels levels, const doubl
             for (int m = 0; m < Set::MEMORY; ++m) memory[m * model.n_pairs + group.pairs[l]] = renewed[m];
         }
     };
-    solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::FAST, write);
+    solve_pairs(set, model, levels, outcome, list, lo, hi, memory, Accuracy::FAST, block, write);
 }
 
 // q = r + E outcome, without a detour through a block.
 template <>
 inline void worst_values(const Nominal&, const Model& model, Levels, const double* outcome, PairList list, int64_t lo,
-                         int64_t hi, double*, double* q) {
+                         int64_t hi, double*, double* q, Block&) {
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t pair = list[i];
         const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
@@ -243,11 +246,37 @@ template <class Set>
 void sweep(const Set& set, const Model& model, Levels levels, const double* outcome, int64_t lo, int64_t hi,
            double* memory, double* q, double* value, int64_t* best) {
     constexpr int64_t CHUNK = 256;
+    Block block = make_block<Set>(model);
     for (int64_t first = lo; first < hi; first += CHUNK) {
         const int64_t last = first + CHUNK < hi ? first + CHUNK : hi;
         worst_values(set, model, levels, outcome, PairList{nullptr}, model.state_ptr[first], model.state_ptr[last],
-                     memory, q);
+                     memory, q, block);
         best_actions(model, q, first, last, value, best);
+    }
+}
+
+// Bellman sweeps in place, from the first state to the last and back in turn, a few states at a time, each seeing what
+// was found before them; `forbidden` pairs are left out, `pinned` states keep their values. `outcome` is
+// sign * discount * v with the end's 0 last.
+template <class Set>
+void sweep_in_place(const Set& set, const Model& model, Levels levels, double discount, const uint8_t* pinned,
+                    const uint8_t* forbidden, int64_t sweeps, double* outcome, double* memory, double* q) {
+    constexpr int64_t AT_ONCE = 16;  // one after the other would wait for each other
+    Block block = make_block<Set>(model);
+    const int64_t chunks = (model.n_states + AT_ONCE - 1) / AT_ONCE;
+    for (int64_t k = 0; k < sweeps * chunks; ++k) {
+        const bool backwards = k / chunks % 2 == 0;
+        const int64_t first = AT_ONCE * (backwards ? chunks - 1 - k % chunks : k % chunks);
+        const int64_t last = first + AT_ONCE < model.n_states ? first + AT_ONCE : model.n_states;
+        worst_values(set, model, levels, outcome, PairList{nullptr}, model.state_ptr[first], model.state_ptr[last],
+                     memory, q, block);
+        for (int64_t s = first; s < last; ++s) {
+            if (pinned[s]) continue;
+            double best = -INFINITE;
+            for (int64_t pair = model.state_ptr[s]; pair < model.state_ptr[s + 1]; ++pair)
+                if (!forbidden || !forbidden[pair]) best = larger(q[pair], best);
+            outcome[s] = model.sign * discount * best;
+        }
     }
 }
 
@@ -283,7 +312,8 @@ void bracket_pairs(const Set& set, const Model& model, Levels levels, const doub
             upper[place] = base + model.sign * lane(helps ? bounds.lower : bounds.upper, l) + rounding;
         }
     };
-    solve_pairs(set, model, levels, outcome, PairList{nullptr}, lo, hi, memory, Accuracy::EXACT, write);
+    Block block = make_block<Set>(model);
+    solve_pairs(set, model, levels, outcome, PairList{nullptr}, lo, hi, memory, Accuracy::EXACT, block, write);
 }
 
 }  // namespace robustmdp

@@ -20,7 +20,7 @@ inline Levels levels_of(const Numbers& levels, const ModelArrays& model) {
     return {levels.data(), levels.size() == 1};
 }
 
-inline void require_outcome(const Numbers& outcome, const ModelArrays& model) {
+template <class Outcome> void require_outcome(const Outcome& outcome, const ModelArrays& model) {
     require(static_cast<int64_t>(outcome.size()) == model.view.n_states + 1,
             "outcome must have one entry per state and the end");
 }
@@ -54,8 +54,9 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         require_memory<Set>(memory.size(), model);
         require(static_cast<int64_t>(q.size()) == count, "q must have one entry per pair");
         const nb::gil_scoped_release release;
+        Block block = make_block<Set>(model.view);
         worst_values(set, model.view, levels_of(levels, model), outcome.data(),
-                     PairList{pairs ? pairs->data() : nullptr}, lo, hi, memory.data(), q.data());
+                     PairList{pairs ? pairs->data() : nullptr}, lo, hi, memory.data(), q.data(), block);
     };
     const auto sweep_states = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, int64_t lo,
                                  int64_t hi, Array<double> memory, Array<double> q, Array<double> value,
@@ -70,6 +71,20 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         const nb::gil_scoped_release release;
         sweep(set, model.view, levels_of(levels, model), outcome.data(), lo, hi, memory.data(), q.data(), value.data(),
               best.data());
+    };
+    const auto in_place = [](const Set& set, const ModelArrays& model, Numbers levels, double discount,
+                             Array<const uint8_t> pinned, std::optional<Array<const uint8_t>> forbidden, int64_t sweeps,
+                             Array<double> outcome, Array<double> memory, Array<double> q) {
+        require_outcome(outcome, model);
+        require_columns(set, model);
+        require_memory<Set>(memory.size(), model);
+        const auto n_pairs = static_cast<size_t>(model.view.n_pairs);
+        require(q.size() == n_pairs && (!forbidden || forbidden->size() == n_pairs),
+                "q and forbidden must have one entry per pair");
+        require(static_cast<int64_t>(pinned.size()) == model.view.n_states, "pinned must have one entry per state");
+        const nb::gil_scoped_release release;
+        sweep_in_place(set, model.view, levels_of(levels, model), discount, pinned.data(),
+                       forbidden ? forbidden->data() : nullptr, sweeps, outcome.data(), memory.data(), q.data());
     };
     const auto bracket = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, double scale,
                             int64_t lo, int64_t hi, Numbers memory, Array<double> lower, Array<double> upper) {
@@ -112,6 +127,8 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         .def("values", values, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
              nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("q"))
         .def("sweep", sweep_states)
+        .def("sweep_in_place", in_place, nb::arg("model"), nb::arg("levels"), nb::arg("discount"), nb::arg("pinned"),
+             nb::arg("forbidden").none(), nb::arg("sweeps"), nb::arg("outcome"), nb::arg("memory"), nb::arg("q"))
         .def("bracket", bracket)
         .def("respond", respond, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
              nb::arg("starts"), nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("data"), nb::arg("penalty"),

@@ -37,17 +37,18 @@ def view(chain: Chain) -> tuple[npt.NDArray[np.generic] | float, ...]:
     return chain.indptr, chain.indices, chain.data, chain.cost, chain.discount
 
 
+@pytest.mark.parametrize("by_news", [False, True])
 @pytest.mark.parametrize("can_end", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_every_way_finds_the_values(seed: int, can_end: bool) -> None:
+def test_every_way_finds_the_values(seed: int, can_end: bool, by_news: bool) -> None:
     chain, exact = random_chain(seed, can_end)
     accuracy = 1e-8 * np.abs(exact).max()
-    found = ChainSolver(can_end).solve(chain, np.zeros(len(exact)), accuracy)
+    found = ChainSolver(can_end, by_news=by_news).solve(chain, np.zeros(len(exact)), accuracy)
     assert np.abs(found - exact).max() <= accuracy
     # The span of the residual bounds the error: over 1 - discount, and half of that once it is centred.
     target = accuracy * (1.0 - chain.discount)
     v = np.zeros(len(exact) + 1)
-    assert _core.climb_chain(*view(chain), can_end, v, target, 400) <= target
+    assert _core.climb_chain(*view(chain), can_end, v, target, 400, by_news) <= target
     residual = chain.cost - v[:-1] + chain.discount * chain_product(chain, v)
     span = np.ptp(np.append(residual, 0.0) if can_end else residual)
     assert span <= target * (1.0 + 1e-6) + 1e-12 * np.abs(v).max()
@@ -70,7 +71,7 @@ def test_good_values_make_a_good_order() -> None:
     matrix[at, np.maximum(at - 1, 0)] += 0.2
     chain = chain_of(matrix, np.where(at == size - 1, 1.0, 0.0), discount)
     rising, falling = (
-        _core.climb_chain(*view(chain), True, np.append(start, 0.0), 0.0, 20)
+        _core.climb_chain(*view(chain), True, np.append(start, 0.0), 0.0, 20, False)
         for start in (np.linspace(0.0, 1.0, size), np.linspace(1.0, 0.0, size))
     )
     assert rising < 0.1 * falling
@@ -79,7 +80,7 @@ def test_good_values_make_a_good_order() -> None:
 def test_what_is_solved_is_left_alone() -> None:
     chain, exact = random_chain(0, False)
     v = np.append(exact, 0.0)
-    assert _core.climb_chain(*view(chain), False, v, 1e-9, 0) <= 1e-9
+    assert _core.climb_chain(*view(chain), False, v, 1e-9, 0, False) <= 1e-9
     np.testing.assert_array_equal(v[:-1], exact)
 
 
@@ -88,3 +89,35 @@ def test_dot_products_of_any_length() -> None:
     for size in range(10):
         a, b = rng.normal(size=(2, size))
         assert _core.dot(a, b) == pytest.approx(float(a @ b), abs=1e-14)
+
+
+def test_without_loops_one_step_in_the_order_of_news_is_exact() -> None:
+    """Successors come first, whatever the numbers of the states are, so that L is all of I - P."""
+    size = 500
+    rng = np.random.default_rng(0)
+    name = rng.permutation(size)
+    matrix = np.zeros((size, size + 1))
+    for s in range(size):
+        later = np.arange(s + 1, size + 1)
+        successors = rng.choice(later, size=min(3, len(later)), replace=False)
+        targets = np.where(successors == size, size, name[np.minimum(successors, size - 1)])
+        matrix[name[s], targets] = rng.dirichlet(np.ones(len(successors)))
+    chain = chain_of(matrix, np.ones(size), 1.0)
+    steps = [_core.climb_chain(*view(chain), True, np.zeros(size + 1), 0.0, 1, by_news) for by_news in (True, False)]
+    assert steps[0] <= 1e-12 * size  # rounding of sums of at most `size` ones
+    assert steps[1] > 0.1
+
+
+def test_the_order_of_news_does_not_depend_on_numbers() -> None:
+    """A line with steps back and one way out: shuffled or not, the steps are the same to the bit, and help."""
+    size = 2000
+    at = np.arange(size)
+    spans = []
+    for name in (at, np.random.default_rng(1).permutation(size)):
+        matrix = np.zeros((size, size + 1))
+        matrix[name[at], np.append(name, size)[at + 1]] = 0.8
+        matrix[name[at], name[np.maximum(at - 1, 0)]] += 0.2
+        chain = chain_of(matrix, np.where(at == name[-1], 1.0, 0.0), 1.0)
+        spans.append(_core.climb_chain(*view(chain), True, np.zeros(size + 1), 0.0, 20, True))
+    against = _core.climb_chain(*view(chain), True, np.zeros(size + 1), 0.0, 20, False)
+    assert spans[0] == spans[1] < 0.5 * against

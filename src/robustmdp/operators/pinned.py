@@ -73,6 +73,23 @@ class PinnedBellman(RobustBellman):
             _core.best_actions(self.model, self._q, value, best)
         value[self._places] = self.values[self._places]
 
+    @property
+    def sweeps_in_place(self) -> bool:
+        """Does this set have `sweep_in_place`? Not where a row's successors depend on all values."""
+        return not self.ambiguity.invents and hasattr(self._kernel, "sweep_in_place")
+
+    def sweep_in_place(self, v: FloatArray, sweeps: int) -> None:
+        """Sweeps that use new values at once, backwards and forwards through the states in turn."""
+        self._set_outcome(v)
+        pinned = self.pinned.astype(np.uint8)
+        forbidden = None if self.forbidden is None else self.forbidden.astype(np.uint8)
+        discount = self.mdp.discount
+        self._kernel.sweep_in_place(  # type: ignore[attr-defined]  # compiled kernels alone have it
+            self.model, self._levels, discount, pinned, forbidden, sweeps, self._outcome, self._memory, self._q
+        )
+        v[:] = self._outcome[:-1] / (self.ambiguity.sign * discount)
+        self.rows += sweeps * self.mdp.n_pairs
+
     def apply_policy(
         self, policy: npt.ArrayLike | PolicyRows, v: npt.ArrayLike, out: FloatArray | None = None
     ) -> FloatArray:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows, policy_rows
-from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Progress, Solver, Step, as_columns, check_tolerance
 from robustmdp.planning.totals.bounding import Bounding, Bounds, Choices, find_endless
+from robustmdp.planning.totals.in_place import SweepsInPlace
 from robustmdp.planning.totals.problem import Problem, Rule
 from robustmdp.result import Solution, Status, error_bound
 
@@ -35,7 +35,7 @@ class Loss(NamedTuple):
     step: float
 
 
-_LOSSES = (Loss(1e-4, 0.0), Loss(1e-6, 0.0), Loss(1e-8, 0.0), Loss(1e-10, 0.0))
+_LOSSES = (Loss(1e-6, 0.0), Loss(1e-8, 0.0), Loss(1e-10, 0.0))
 # Where the end must be reached, a loop without payoff must cost more in total than any way to the end.
 _LOSSES_TO_THE_END = (Loss(1e-4, 0.0), Loss(1e-8, 1e-4), Loss(1e-10, 1e-6), Loss(1e-12, 1e-7))
 
@@ -52,9 +52,11 @@ class Search:
         self.v = np.zeros(problem.bellman.mdp.n_states)
         self.policy = problem.policy or self._first_policy()
         self.last: Bounding | None = None
-        self._solver = solver if solver is not None else PolicyIteration()
+        self._target = max(1e-3 * tol, _ROUNDING)
+        self._solver = solver if solver is not None else SweepsInPlace(self._target)
         _checks.must(
-            not self._solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}"
+            solver is None or not solver.fixed_steps,
+            f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}",
         )
 
     def _first_policy(self) -> PolicyRows:
@@ -106,8 +108,7 @@ class Search:
             elif len(self.trace) >= self._solver.max_steps:
                 stopped = "step_limit"
             scale = max(1.0, float(np.max(np.abs(progress.swept))))
-            target = max(1e-3 * self.tol, _ROUNDING) * scale
-            if stopped or progress.residual <= target or count >= _ROUND_STEPS:
+            if stopped or progress.residual <= self._target * scale or count >= _ROUND_STEPS:
                 break
         assert progress is not None
         policy = self.problem.policy or progress.policy or self.policy
