@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,16 @@ def test_a_matching_weight_is_among_the_weights() -> None:
     weight = rm.matching_weight(worn, rm.Constrained(rm.KL(), radius), start)
     trusting = rm.solve(worn, rm.Nominal())
     radii, weights = (
-        sweep(worn, rm.KL(), form, level, trusting, start, threads=None, progress=lambda share: None)
+        sweep(
+            worn,
+            partial(form, rm.KL()),
+            rm.levels_for(worn, rm.KL(), count=30, form=form),
+            level,
+            trusting,
+            start,
+            threads=None,
+            progress=lambda share: None,
+        )
         for form, level in ((rm.Constrained, radius), (rm.Penalized, weight))
     )
     assert radii.curve["radius"][radii.place] == radius
@@ -266,3 +276,63 @@ def test_an_interrupted_solve_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "solve", stopped)
     with pytest.raises(KeyboardInterrupt):
         rm.analyse(rm.problems.garnet(50, 3, 4, 0.99, seed=0))
+
+
+# Any set.
+
+
+@pytest.fixture(scope="module")
+def of_function() -> Study:
+    """Levels that fall, and a set that invents transitions."""
+    return studied(
+        mdp=rm.problems.machine_replacement(),
+        divergence=lambda level: rm.Contamination(1.0 - level, support="all"),
+        levels=[0.95, 0.99, 0.9, 0.8],
+        initial=0,
+    )
+
+
+def test_the_curve_of_a_function_runs_from_trusting_to_robust(of_function: Study) -> None:
+    assert of_function.sweep.form == "level"
+    assert of_function.sweep.curve["level"].tolist() == [0.99, 0.95, 0.9, 0.8]
+    assert not of_function.sweep.grows
+    worst = of_function.sweep.curve["worst"]
+    assert (np.diff(worst) < 0.0).all()
+    again = rm.solve(of_function.mdp, rm.Contamination(0.05, support="all"))
+    assert worst[1] == pytest.approx(again.value[0], abs=2 * TOL * np.abs(again.value).max())
+
+
+def test_the_stress_test_has_the_worst_cases_of_the_function(of_function: Study) -> None:
+    families = set(of_function.stress["family"].tolist())
+    assert any("Contamination share 0.2" in name for name in families)
+
+
+def test_invented_successors_are_shown(of_function: Study) -> None:
+    """The mass that nature puts where the model does not lead, and what it takes there."""
+    mdp, doubt = of_function.mdp, rm.Contamination(0.2, support="all")
+    solution = rm.solve(mdp, doubt)
+    rows = rows_of(mdp, doubt, solution.value, np.arange(mdp.n_states), solution.policy)
+    worst = solution.worst_case
+    for row in rows:
+        assert row.worst.sum() == pytest.approx(1.0, abs=1e-12)
+        assert row.nominal.sum() == pytest.approx(1.0, abs=1e-12)
+        pair = worst.pair(row.state, row.action)
+        at = slice(worst.indptr[pair], worst.indptr[pair + 1])
+        shown = {int(s): p for s, p in zip(row.successors, row.worst.tolist(), strict=True) if p > 0.0}
+        assert shown == pytest.approx(dict(zip(worst.indices[at].tolist(), worst.probabilities[at], strict=True)))
+    assert any((row.nominal == 0.0).any() for row in rows)
+    size = mdp.n_states
+    chain, lost = np.zeros((size, size)), np.zeros(size)
+    for row in rows:
+        chain[row.state, [int(s) for s in row.successors]] = row.worst
+        lost[row.state] = (row.nominal - row.worst) @ row.values
+    visits = np.linalg.solve(np.eye(size) - mdp.discount * chain.T, np.eye(size)[0])
+    taken = taken_by_nature(mdp, doubt, solution, np.eye(size)[0])
+    assert taken == pytest.approx(visits * lost, rel=1e-4, abs=1e-4)  # visits are counted until 1e-6 of them are left
+
+
+def test_a_function_without_levels_is_refused() -> None:
+    with pytest.raises(TypeError, match="a function from a level to a set needs levels="):
+        rm.analyse(rm.problems.machine_replacement(), rm.CVaR)
+    with pytest.raises(ValueError, match="levels must hold a number above 0"):
+        rm.analyse(rm.problems.machine_replacement(), lambda level: rm.L1(level + 1.0), levels=[-0.5, 0.0])

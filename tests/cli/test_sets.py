@@ -269,5 +269,54 @@ def test_what_other_commands_refuse(words: tuple[Any, ...], part: str) -> None:
     refused(run(*words), part)
 
 
+@pytest.mark.parametrize(
+    ("words", "function", "levels", "level"),
+    [
+        (
+            ("l1", "--support", "all", "--levels", "0.3,0.8"),
+            lambda r: rm.L1(r, support="all"),
+            [0.3, 0.8],
+            0.8,
+        ),
+        (("cvar", "--share", 0.5, "--levels", "0.5,0.3"), lambda a: rm.MeanRisk(0.5, rm.CVaR(a)), [0.5, 0.3], 0.3),
+    ],
+    ids=["l1", "cvar"],
+)
+def test_suggest_is_that_of_python(words: tuple[Any, ...], function: Any, levels: list[float], level: float) -> None:
+    found = record("suggest", MACHINE, "--set", *words, "--initial", "age 0")
+    advice = rm.suggest(rm.problems.machine_replacement(), function, levels=levels, initial=0)
+    assert found["ambiguity"] == repr(advice.ambiguity)
+    assert found["policy"] == advice.solution.policy.tolist()
+    assert advice.level == level
+    said = run("suggest", MACHINE, "--set", *words, "--initial", "age 0").stdout
+    assert ("Nature may use transitions that the model does not have" in said) == advice.ambiguity.invents
+    # What it says to type next is the same set.
+    typed = said.split("try ")[1].split("robustmdp solve ")[1].split("\n")[0].split()
+    assert record("solve", *typed)["ambiguity"] == repr(advice.ambiguity)
+
+
+def test_analyse_writes_a_page_about_any_set(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    said = run("analyse", MACHINE, "--set", "entropic", "--levels", "0.1,0.3,1", "--out", page, "--initial", "age 0")
+    assert said.exit_code == 0, said.output
+    text = page.read_text()
+    assert "Every aversion at a glance" in text
+    assert "set_at = lambda level: rm.EntropicRisk(level)" in text
+
+
+@pytest.mark.parametrize("command", ["suggest", "analyse"])
+def test_advice_refuses_levels_that_mean_nothing(command: str) -> None:
+    refused(run(command, MACHINE, "--levels", "0.1"), "--levels must come with --set")
+    refused(
+        run(command, MACHINE, "--set", "penalty", "--levels", "1"), "--levels must come with another set than penalty"
+    )
+    refused(run(command, MACHINE, "--set", "l1", "--levels", "0.1,x"), "--levels")
+
+
+def test_advice_on_the_intervals_of_a_file(interval_file: Path) -> None:
+    found = record("suggest", interval_file, "--discount", 0.95, "--levels", "0.5,1", "--set", "interval")
+    assert found["ambiguity"].startswith(("Interval", "Nominal"))
+
+
 def test_match_knows_the_names() -> None:
     assert record("match", "chain", "--set", "ball", "--radius", 0.1) == record("match", "chain", "--radius", 0.1)

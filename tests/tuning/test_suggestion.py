@@ -244,3 +244,43 @@ def test_counts_or_worlds() -> None:
         rm.suggest(MACHINE, counts=counts, held_out=[MACHINE])
     with pytest.raises(ValueError, match=r"one to choose by and one to judge: got one$"):
         rm.suggest(counts.model(0.95), counts=counts, draws=1)
+
+
+# Any set.
+
+
+def test_sets_of_a_function_are_tried_in_worlds() -> None:
+    """The table's own figures, from the policy that is handed over."""
+    others = [rm.problems.machine_replacement(repair_success=p) for p in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
+    advice = rm.suggest(MACHINE, rm.L1, levels=[0.4, 0.1, 0.2], held_out=others, initial=0)
+    table = advice.candidates
+    assert table["level"].tolist()[1:] == [0.1, 0.2, 0.4]
+    assert np.isnan(table["level"][0])  # trusting the model
+    place = int(np.flatnonzero(table["chosen"])[0])
+    assert advice.ambiguity == (rm.Nominal() if place == 0 else rm.L1(float(table["level"][place])))
+    assert np.array_equal(advice.level, table["level"][place], equal_nan=True)
+    values = [rm.evaluate(world, advice.solution.policy, rm.Nominal()).value[0] for world in others]
+    assert table["mean"][place] == pytest.approx(np.mean(values[::2]), abs=1e-4)
+
+
+def test_sets_of_a_function_are_tried_in_what_counts_leave_possible() -> None:
+    counts = rm.Counts.of(machine_log(1, 0))
+    advice = rm.suggest(counts.model(0.95), rm.CVaR, levels=[0.9, 0.5], counts=counts, draws=4, initial=0)
+    assert advice.radii is None
+    assert advice.candidates["level"].tolist()[1:] == [0.9, 0.5]  # from the least to the most robust
+
+
+def test_the_knee_of_a_function() -> None:
+    advice = rm.suggest(MACHINE, rm.CVaR, levels=[0.9, 0.7, 0.5, 0.3], initial=0)
+    curve = rm.robustness_curve(MACHINE, rm.CVaR, levels=[0.9, 0.7, 0.5, 0.3], initial=0)
+    assert advice.ambiguity == rm.CVaR(advice.level)
+    row = curve["level"].tolist().index(advice.level)
+    assert row == advice.candidates.notes["chosen"]
+    assert curve["worst"][row] == pytest.approx(advice.solution.value[0], abs=1e-4)
+
+
+def test_a_divergence_has_its_own_levels() -> None:
+    with pytest.raises(TypeError, match="levels must come with a function from a level to a set"):
+        rm.suggest(MACHINE, rm.KL(), levels=[0.1])
+    with pytest.raises(TypeError, match="needs levels="):
+        rm.suggest(MACHINE, rm.CVaR)

@@ -123,6 +123,8 @@ def _meaning(study: Study) -> tuple[Block, ...]:
     ambiguity, name = study.suggestion.ambiguity, study.divergence.name
     if ambiguity.is_nominal:
         return ()
+    if study.function is not None:
+        return (Paragraph(f"{NATURE} What it may do: {ambiguity}."),)
     if ambiguity.has_weight:
         room = (
             f"λ, the weight, is what it pays per unit of {name} divergence between its chances and the model's. A "

@@ -18,15 +18,16 @@ from robustmdp.analysis.study import Progress, Study, study
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.report import write_page
+from robustmdp.tuning.curve import SetAt
 from robustmdp.tuning.worlds import Models
 
 _CODE = """{imports}
 
 {source}
-advice = rm.suggest(mdp, {divergence}{evidence}{initial})
+advice = rm.suggest(mdp, {doubt}{evidence}{initial})
 print(advice)
 
-curve = rm.robustness_curve(mdp, {divergence}{initial})
+curve = rm.robustness_curve(mdp, {doubt}{initial})
 solution = advice.solution  # as rm.solve(mdp, advice.ambiguity) finds it, up to ties
 print(solution)
 
@@ -70,8 +71,9 @@ class Analysis:
 
 def analyse(
     mdp: MDP,
-    divergence: FDivergence | None = None,
+    divergence: FDivergence | SetAt | None = None,
     *,
+    levels: npt.ArrayLike | None = None,
     counts: Counts | None = None,
     confidence: float = 0.95,
     held_out: Sequence[MDP] | Models | None = None,
@@ -89,7 +91,7 @@ def analyse(
     Parameters
     ----------
     mdp : the model; with counts, `counts.model(discount)`
-    divergence : KL() by default
+    divergence : KL() by default, or a function from a level to a set, such as rm.CVaR, with the `levels` to try
     counts, confidence, held_out, initial : as for `suggest`
     policies : more policies for the stress test, such as the one in use
     layout : where states lie, if they are places of a grid
@@ -110,6 +112,7 @@ def analyse(
     found = study(
         mdp,
         chosen,
+        levels=levels,
         counts=counts,
         confidence=confidence,
         held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
@@ -136,6 +139,11 @@ def _program(
     own = not study.divergence.is_built_in
     lines, divergence = source.splitlines(), "divergence" if own else f"rm.{study.divergence!r}"
     lines += ["divergence = ...  # yours"] if own else []
+    doubt = divergence
+    if study.function is not None:
+        doubt = "set_at, levels=levels"
+        lines += [] if any(line.startswith("set_at = ") for line in lines) else ["set_at = ...  # yours"]
+        lines.append(f"levels = [{', '.join(f'{level:.6g}' for level in study.sweep.curve[study.sweep.form])}]")
     imports = sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))})
     evidence = f", counts=counts, confidence={confidence!r}" if counted else ""
     evidence += ", held_out=held_out" if held_out is not None else ""
@@ -149,11 +157,12 @@ def _program(
         *(["rm.worlds.Plausible(counts, 100, seed=1)"] if counted else []),
         f"rm.worlds.RandomKernels({divergence}, {radius}, 50)",
         f"rm.worlds.Adversary(rm.Constrained({divergence}, {radius}))",
+        *(["rm.worlds.Adversary(set_at(levels[-1]))"] if study.function is not None else []),
     ]
     return _CODE.format(
         imports="\n".join(imports),
         source="\n".join(line for line in lines if not line.startswith("import ")),
-        divergence=divergence,
+        doubt=doubt,
         evidence=evidence,
         initial=first,
         worlds="\n".join(f"    {world}," for world in worlds),

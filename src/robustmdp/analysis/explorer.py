@@ -53,9 +53,12 @@ def _introduction(study: Study, sweep: Sweep) -> str:
         return f"Instead of a limit, nature may have a price to pay. {_LAMBDA} The slider begins at {begins}."
     if sweep.penalized:
         return f"{nature}{_LAMBDA} {_GAP}"
+    word = sweep.form
+    says = "The radius is how far nature may go" if word == "radius" else f"The {word} says how far nature may go"
+    small, large = ("small", "large") if sweep.grows else ("large", "small")
     return (
-        f"{nature}The radius is how far nature may go. At a small radius the policy trusts the model, at a large one "
-        f"it guards against much. {_GAP}"
+        f"{nature}{says}. At a {small} {word} the policy trusts the model, at a {large} one it guards against much. "
+        f"{_GAP}"
     )
 
 
@@ -67,8 +70,10 @@ def _explorer(study: Study, sweep: Sweep, names: Names, watched: Sequence[int]) 
     frames = _Frames(study, sweep, names, watched)
     return Slider(
         f"levels-{sweep.form}",
-        "Every λ at a glance" if sweep.penalized else "Every radius at a glance",
-        "λ: what nature pays per unit of divergence" if sweep.penalized else "Radius: how far nature may go",
+        "Every λ at a glance" if sweep.penalized else f"Every {sweep.form} at a glance",
+        "λ: what nature pays per unit of divergence"
+        if sweep.penalized
+        else f"{sweep.form.capitalize()}: how far nature may go",
         tuple(frames.at(place) for place in order),
         order.index(study.shown(sweep)),
         figure=_figure(study, sweep),
@@ -90,7 +95,7 @@ def _which(study: Study) -> str:
 
 def _figure(study: Study, sweep: Sweep) -> Figure:
     curve, x = sweep.curve, next(iter(sweep.curve.columns.values()))
-    axis = "λ: trusting to the right" if sweep.penalized else "radius: trusting to the left"
+    axis = f"{'λ' if sweep.penalized else sweep.form}: trusting to the {'left' if sweep.grows else 'right'}"
 
     def line(name: str, y: npt.NDArray[np.float64], style: Style = "line") -> Curve:
         return Curve(Key(_KIND, name), x, y.astype(float), style=style)

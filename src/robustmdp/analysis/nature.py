@@ -35,38 +35,53 @@ def rows_of(
     mdp: MDP, ambiguity: Ambiguity, value: FloatArray, states: npt.ArrayLike, policy: npt.NDArray[np.int64]
 ) -> list[Row]:
     """What nature makes of the pairs (state, policy[state]) when it answers to a value."""
-    worst = RobustBellman(mdp, ambiguity).worst_rows(value)
+    worst = RobustBellman(mdp, ambiguity).worst_case(value).model
     values = np.append(value, 0.0)
     rows = []
     for state in np.asarray(states, dtype=np.int64).tolist():
         action = int(policy[state])
-        pair = mdp.pair(state, action)
-        entries = slice(int(mdp.indptr[pair]), int(mdp.indptr[pair + 1]))
-        successors = mdp.indices[entries]
-        rewards = mdp.rewards[entries] if mdp.rewards_on_successors else 0.0
-        names = tuple("the end" if s == mdp.n_states else str(int(s)) for s in successors)
-        outcomes = rewards + mdp.discount * values[successors]
-        rows.append(Row(state, action, names, mdp.probabilities[entries], worst[entries], outcomes))
+        before, after = (_entries(model, mdp.pair(state, action), values) for model in (mdp, worst))
+        successors = sorted(before | after)  # nature may lead where the model does not, or not where it does
+        names = tuple("the end" if s == mdp.n_states else str(s) for s in successors)
+        nominal, bent = (np.array([side.get(s, (0.0, 0.0))[0] for s in successors]) for side in (before, after))
+        outcomes = np.array([(before | after)[s][1] for s in successors])
+        rows.append(Row(state, action, names, nominal, bent, outcomes))
     return rows
+
+
+def _entries(model: MDP, pair: int, values: FloatArray) -> dict[int, tuple[float, float]]:
+    """Of each successor of a pair, its probability and what it is worth; `values` has the end's 0 last."""
+    at = slice(int(model.indptr[pair]), int(model.indptr[pair + 1]))
+    outcomes = model.discount * values[model.indices[at]]
+    if model.rewards_on_successors:
+        outcomes = outcomes + model.rewards[at]
+    pairs = zip(model.probabilities[at].tolist(), outcomes.tolist(), strict=True)
+    return dict(zip(model.indices[at].tolist(), pairs, strict=True))
 
 
 def taken_by_nature(mdp: MDP, ambiguity: Ambiguity, solution: Solution, start: FloatArray) -> FloatArray:
     """What nature takes in each state, (S,): how much lower its row's mean is, times how often the policy is there."""
-    worst = RobustBellman(mdp, ambiguity).worst_rows(solution.value)
-    outcomes = mdp.discount * np.append(solution.value, 0.0)[mdp.indices]
-    if mdp.rewards_on_successors:
-        outcomes = outcomes + mdp.rewards
-    taken = np.add.reduceat((mdp.probabilities - worst) * outcomes, mdp.indptr[:-1])
+    worst = RobustBellman(mdp, ambiguity).worst_case(solution.value).model
+    before, after = (_means(model, solution.value) for model in (mdp, worst))
     pairs = np.array([mdp.pair(state, int(action)) for state, action in enumerate(solution.policy)])
-    return np.asarray(taken[pairs] * _occupancy(mdp, worst, pairs, start))
+    return np.asarray((before - after)[pairs] * _occupancy(worst, pairs, start))
 
 
-def _occupancy(mdp: MDP, probabilities: FloatArray, pairs: npt.NDArray[np.int64], start: FloatArray) -> FloatArray:
+def _means(model: MDP, value: FloatArray) -> FloatArray:
+    """What each pair leads to is worth on average, (n_pairs,)."""
+    outcomes = model.discount * np.append(value, 0.0)[model.indices]
+    if model.rewards_on_successors:
+        outcomes = outcomes + model.rewards
+    means: FloatArray = np.add.reduceat(model.probabilities * outcomes, model.indptr[:-1])
+    return means
+
+
+def _occupancy(mdp: MDP, pairs: npt.NDArray[np.int64], start: FloatArray) -> FloatArray:
     """Discounted visits d = start + discount P' d, by sweeps until what is left is small."""
     import scipy.sparse as sp
 
     size = mdp.n_states
-    rows = sp.csr_array((probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, size + 1))[pairs][:, :size]
+    rows = sp.csr_array((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, size + 1))[pairs][:, :size]
     visits, now = start.copy(), start.copy()
     for _ in range(10_000):
         now = mdp.discount * (rows.T @ now)

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
-from robustmdp.analysis.sweep import FloatArray, Form, Sweep, sweep
-from robustmdp.divergences import ChiSquare, FDivergence, TotalVariation
+from robustmdp.analysis.sweep import LEVELS, FloatArray, Sweep, sweep
+from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, check_divergence
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
 from robustmdp.planning import solve
 from robustmdp.result import Solution
-from robustmdp.tuning import StressTable, Suggestion, matching_radius, matching_weight, stress, suggest
-from robustmdp.tuning.curve import Point, certainly_worse
+from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
+from robustmdp.tuning.curve import Point, SetAt, certainly_worse, function_family
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
 Progress = Callable[[str, float], None]
+
+
+class _Levels(NamedTuple):
+    """Sets to sweep over: a function, its levels, and the one that is recommended, if any."""
+
+    set_at: SetAt
+    levels: FloatArray
+    asked: float | None
+
 
 _USUAL_RADIUS = 0.1  # for the stress test, where nothing better is known
 
@@ -36,9 +45,11 @@ class Study:
     ----------
     start : (S,) probabilities of the first state
     trusting : the solution that takes the model as true
-    sweeps : over levels of the recommended form, and over weights where that is another one
+    sweeps : over levels of the recommended form, and over weights where that is another one; over those of a function
     matching : the weight and the radius that have the same worst case as the recommendation, where it has one level
     radius : of the random worlds
+    divergence : that of the random worlds and, where doubt is not a function's, of the recommendation
+    function : from a level to a set, where doubt is that
     """
 
     mdp: MDP
@@ -50,6 +61,7 @@ class Study:
     stress: StressTable
     matching: Mapping[str, float]
     radius: float | FloatArray
+    function: SetAt | None = None
 
     @property
     def sweep(self) -> Sweep:
@@ -74,8 +86,8 @@ class Study:
 
     @property
     def certain(self) -> bool:
-        """Does the model leave nothing to chance?"""
-        return self.mdp.nnz == self.mdp.n_pairs
+        """Does the model leave nothing to chance, and nature nothing to invent?"""
+        return self.mdp.nnz == self.mdp.n_pairs and not self.sweep.points[0].ambiguity.invents
 
     def differing(self, sweep: Sweep) -> npt.NDArray[np.int64]:
         """At each level, in how many states the action is certainly worse than that of `robust`."""
@@ -103,8 +115,9 @@ class Study:
 
 def study(
     mdp: MDP,
-    divergence: FDivergence,
+    divergence: FDivergence | SetAt,
     *,
+    levels: npt.ArrayLike | None,
     counts: Counts | None,
     confidence: float,
     held_out: Models | None,
@@ -120,6 +133,7 @@ def study(
     advice = suggest(
         mdp,
         divergence,
+        levels=levels,
         counts=counts,
         held_out=held_out,
         confidence=confidence,
@@ -127,22 +141,31 @@ def study(
         threads=threads,
         progress=lambda done, total: progress("recommendation", 0.05 + 0.3 * done / total),
     )
-    radius, matching = _matching(mdp, advice, start, threads)
+    function = divergence if callable(divergence) else None
+    used: FDivergence = KL() if function is not None else check_divergence(divergence)
+    radius: float | FloatArray = _USUAL_RADIUS
+    matching: dict[str, float] = {}
+    if function is not None:
+        families_of_sets = [_of_function(function, levels, advice)]
+    else:
+        radius, matching = _matching(mdp, advice, start, threads)
+        families_of_sets = _of_divergence(mdp, used, advice.ambiguity, matching, threads)
     sweeps = []
-    forms = _forms(advice.ambiguity, matching)
-    for number, (form, level) in enumerate(forms.items()):
+    for number, (set_at, tried_levels, level) in enumerate(families_of_sets):
 
         def told(share: float, before: int = number) -> None:
-            progress("robustness curve", 0.35 + 0.25 * (before + share) / len(forms))
+            progress("robustness curve", 0.35 + 0.25 * (before + share) / len(families_of_sets))
 
-        sweeps.append(sweep(mdp, divergence, form, level, trusting, start, threads=threads, progress=told))
-    if advice.ambiguity.has_weight:
+        sweeps.append(sweep(mdp, set_at, tried_levels, level, trusting, start, threads=threads, progress=told))
+    if sweeps[0].place is not None and "pays" not in advice.candidates.notes:
         # The recommended knee is that of more levels than are shown.
         sweeps[0] = replace(sweeps[0], curve=sweeps[0].curve.with_notes(knee=sweeps[0].place))
     tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, sweeps[0])}
     taken = [name for name in policies if name in tried]
     _checks.must(not taken, f"policies must have names of their own: {taken} is the report's")
-    families = _families(divergence, radius, counts, held_out)
+    families = _families(used, radius, counts, held_out)
+    if function is not None:
+        families += _adversaries(sweeps[0], advice)
     tested = stress(
         mdp,
         {**tried, **policies},
@@ -151,15 +174,37 @@ def study(
         threads=threads,
         progress=lambda done, total: progress("stress test", 0.6 + 0.35 * done / total),
     )
-    return Study(mdp, divergence, start, trusting, tuple(sweeps), advice, tested, matching, radius)
+    return Study(mdp, used, start, trusting, tuple(sweeps), advice, tested, matching, radius, function)
 
 
-def _forms(ambiguity: Ambiguity, matching: Mapping[str, float]) -> dict[Form, float | None]:
+def _of_divergence(
+    mdp: MDP, divergence: FDivergence, ambiguity: Ambiguity, matching: Mapping[str, float], threads: int | None
+) -> list[_Levels]:
     """The forms to sweep over, that of the recommendation first, each with the level that says the same."""
-    weights: dict[Form, float | None] = {Penalized: matching.get("weight")}
+    forms: dict[type[Penalized] | type[Constrained], float | None] = {}
     if ambiguity.has_radius and isinstance(ambiguity.level, float):
-        return {Constrained: ambiguity.level, **weights}
-    return weights
+        forms[Constrained] = ambiguity.level
+    forms[Penalized] = matching.get("weight")
+    return [
+        _Levels(partial(form, divergence), levels_for(mdp, divergence, count=LEVELS, form=form, threads=threads), level)
+        for form, level in forms.items()
+    ]
+
+
+def _of_function(function: SetAt, levels: npt.ArrayLike | None, advice: Suggestion) -> _Levels:
+    """The levels of a function that can be drawn on a logarithmic axis, at most as many as there are frames."""
+    family = function_family(function, levels)
+    positive = family.levels[family.levels > 0.0]
+    _checks.must(len(positive) > 0, "levels must hold a number above 0")
+    shown = positive[np.unique(np.linspace(0, len(positive) - 1, min(LEVELS, len(positive))).round().astype(int))]
+    return _Levels(family.set_at, shown, advice.level if advice.level > 0.0 else None)
+
+
+def _adversaries(sweep: Sweep, advice: Suggestion) -> list[Family]:
+    """Worst cases in the sets of a function: at the recommended level or the knee, and at the most robust one."""
+    recommended = sweep.points[sweep.knee].ambiguity if trusts(advice.ambiguity) else advice.ambiguity
+    found = {each.label: each for each in (recommended, sweep.points[-1].ambiguity)}
+    return [Adversary(each) for each in found.values()]
 
 
 def trusts(ambiguity: Ambiguity) -> bool:

@@ -1,27 +1,22 @@
-"""The levels of one form: a problem solved at each of them, from the least to the most robust."""
+"""The levels of one kind of set: a problem solved at each of them, from the least to the most robust."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity import Constrained, Penalized
 from robustmdp.analysis.numbers import short
-from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning import levels_for
-from robustmdp.tuning.curve import Point, as_table, points_along
+from robustmdp.tuning.curve import Point, SetAt, as_table, is_rising, points_along
 
 FloatArray = npt.NDArray[np.float64]
-Form = type[Penalized] | type[Constrained]
 
-_LEVELS = 30
+LEVELS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +35,18 @@ class Sweep:
 
     @property
     def penalized(self) -> bool:
-        """Are the levels weights? Otherwise they are radii."""
+        """Are the levels weights of a divergence?"""
         return self.points[0].ambiguity.has_weight
 
     @property
     def form(self) -> str:
-        """What the levels are: weight or radius."""
-        return self.points[0].ambiguity.level_name
+        """What the levels are: weight, radius, share; "level" where they are not those of the sets themselves."""
+        return next(iter(self.curve.columns))
+
+    @property
+    def grows(self) -> bool:
+        """Is a larger level more robust?"""
+        return self.points[0].level <= self.points[-1].level
 
     @property
     def knee(self) -> int:
@@ -66,13 +66,13 @@ class Sweep:
         level = short(self.points[place].level, 3)
         if "." in level and "e" not in level:
             level = level.rstrip("0").rstrip(".")
-        return f"{'λ =' if self.penalized else 'radius'} {level}"
+        return f"{'λ =' if self.penalized else self.form} {level}"
 
 
 def sweep(
     mdp: MDP,
-    divergence: FDivergence,
-    form: Form,
+    set_at: SetAt,
+    levels: FloatArray,
     asked: float | None,
     trusting: Solution,
     start: FloatArray,
@@ -80,14 +80,19 @@ def sweep(
     threads: int | None,
     progress: Callable[[float], None],
 ) -> Sweep:
-    """Solve at levels that span the problem; the one asked for, if among them, takes the place of its neighbour."""
-    levels, place = levels_for(mdp, divergence, count=_LEVELS, form=form, threads=threads), None
+    """Solve at the levels; the one asked for, if it lies between them, takes the place of its neighbour."""
+    levels, place = levels.copy(), None
     if asked is not None and levels.min() <= asked <= levels.max():
         place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
         levels[place] = asked
     points = []
-    for point in points_along(mdp, partial(form, divergence), levels, trusting, threads=threads):
+    for point in points_along(mdp, set_at, levels, trusting, threads=threads):
         points.append(point)
         progress(len(points) / len(levels))
-    curve = as_table(points, start, form.level_name).with_notes(best=float(start @ trusting.value))
+    if is_rising(points):
+        points.reverse()
+        place = None if place is None else len(points) - 1 - place
+    ambiguity = points[0].ambiguity
+    name = ambiguity.level_name if np.array_equal(ambiguity.level, points[0].level) else "level"
+    curve = as_table(points, start, name).with_notes(best=float(start @ trusting.value))
     return Sweep(tuple(points), curve, place)

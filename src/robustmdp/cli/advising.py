@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustmdp import _checks
 from robustmdp.cli import options as given
 
 if TYPE_CHECKING:
+    from robustmdp.cli.sets import SetChoice
     from robustmdp.cli.sources import Source
 
 
 @click.command(short_help="A report on a problem: how robust should the decision be?")
 @given.problem_argument()
 @click.option("--out", type=click.Path(), default="report.html", show_default=True, help="The page to write.")
+@given.set_option()
 @given.divergence_option()
+@given.levels_option
+@given.mixture_option
+@given.support_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option
@@ -37,17 +43,18 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
     Examples:
       robustmdp analyse gym:FrozenLake-v1 --vary success_rate=0.4..0.9:21
       robustmdp analyse visits.csv --discount 0.95 --out visits.html
+      robustmdp analyse machine-replacement --set cvar --initial "age 0"
     """
     from robustmdp.analysis import analyse as studied
     from robustmdp.cli import show
     from robustmdp.cli.progress import Bar
     from robustmdp.cli.sources import source_of
     from robustmdp.cli.words import check_out
-    from robustmdp.divergences import divergence_named
 
     check_out(out, ".html", ".htm")
-    divergence = divergence_named(options["divergence"])
+    choice = _doubt(options)
     source = source_of(problem, options)
+    choice = choice.within(source.bounds)
     policies = source.policies(options["policy"])
     with Bar(quiet) as bar:
 
@@ -57,7 +64,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
 
         analysis = studied(
             source.mdp,
-            divergence,
+            **choice.arguments(source.mdp, source.bounds, options["threads"]),
             counts=source.counts,
             confidence=options["confidence"],
             held_out=source.held_out,
@@ -66,7 +73,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
             told=source.told,
-            source="\n".join(source.code),
+            source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
             progress=told,
         )
@@ -76,11 +83,27 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
     if as_json:
         show.print_json({"problem": problem, "report": str(page), **_advice_record(advice)})
     else:
-        _say_advice(problem, source, options["divergence"], advice)
+        _say_advice(problem, source, choice, options["divergence"], advice)
         show.say(f"report   {page}", whole=True)
 
 
-def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> None:
+def _doubt(options: dict[str, Any]) -> SetChoice:
+    """The kind of set whose levels are tried."""
+    from robustmdp.cli.sets import parse_set
+    from robustmdp.cli.words import parse_numbers
+
+    plural = {"level": "--levels"}
+    choice = parse_set(
+        {**options, "level": parse_numbers("--levels", options["levels"])}, plural=plural, needs_level=False
+    )
+    _checks.must(
+        not (choice.is_divergence and choice.levels),
+        f"--levels must come with another set than {choice.name}, whose levels are found",
+    )
+    return choice
+
+
+def _say_advice(problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any) -> None:
     """The level, why, and what to type next."""
     from robustmdp.analysis.advice import level_in_words
     from robustmdp.cli import show
@@ -88,9 +111,15 @@ def _say_advice(problem: str, source: Source, divergence: str, advice: Any) -> N
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
     for sentence in (f"Recommended: {level_in_words(advice.ambiguity)}.", *advice.reasons):
         show.say(sentence)
-    if source.counts is None:
-        level = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
-        how = "" if advice.ambiguity.is_nominal else level
+    for sentence in show.notes_on(advice.ambiguity):
+        show.say(sentence)
+    if advice.ambiguity.is_nominal:
+        how = ""
+    elif choice.is_divergence:
+        how = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
+    else:
+        how = f" {choice.words(advice.level)}"
+    if source.counts is None or not choice.is_divergence:
         show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
 
 
@@ -111,7 +140,11 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 
 @click.command(short_help="Recommend a level, with the reasons.")
 @given.problem_argument()
+@given.set_option()
 @given.divergence_option()
+@given.levels_option
+@given.mixture_option
+@given.support_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option
@@ -133,6 +166,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     Examples:
       robustmdp suggest visits.csv --discount 0.95 --out policy.csv
       robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8
+      robustmdp suggest machine-replacement --set l1 --levels 0.05,0.1,0.2
     """
     from robustmdp import io
     from robustmdp import suggest as suggested
@@ -140,15 +174,15 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp.cli.progress import Bar
     from robustmdp.cli.sources import source_of
     from robustmdp.cli.words import check_out
-    from robustmdp.divergences import divergence_named
 
     check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
-    divergence = divergence_named(options["divergence"])
+    choice = _doubt(options)
     source = source_of(problem, options)
+    choice = choice.within(source.bounds)
     with Bar(quiet) as bar:
         advice = suggested(
             source.mdp,
-            divergence,
+            **choice.arguments(source.mdp, source.bounds, options["threads"]),
             counts=source.counts,
             confidence=options["confidence"],
             held_out=source.held_out,
@@ -167,4 +201,4 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     if "pays" in table.notes:
         rows = list(zip(*show.columns_of(table).values(), strict=True))
         show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
-    _say_advice(problem, source, options["divergence"], advice)
+    _say_advice(problem, source, choice, options["divergence"], advice)

@@ -62,6 +62,10 @@ def set_option(about: str = ", ".join(SETS) + ".") -> Command:
 
 weight_option = click.option("--weight", type=float, help="Penalty per unit of divergence (lambda).")
 radius_option = click.option("--radius", type=float, help="Of a ball: how far nature may go (rho).")
+levels_option = click.option(
+    "--levels", metavar="A,B,...", help="Levels of any other set than a divergence's; 50 that fit if none are given."
+)
+mixture_option = click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
 any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")

@@ -49,6 +49,16 @@ _KINDS = dict(
     )
 )
 
+_CLASSES = {
+    "l1": "L1",
+    "l2": "L2",
+    "linf": "LInf",
+    "contamination": "Contamination",
+    "cvar": "CVaR",
+    "evar": "EVaR",
+    "entropic": "EntropicRisk",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class SetChoice:
@@ -85,11 +95,39 @@ class SetChoice:
             return _scaled(bounds, mdp, level)
         if self.name in ("penalty", "ball"):
             return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
-        risks: dict[str | None, Any] = {"cvar": rm.CVaR, "evar": rm.EVaR, "entropic": rm.EntropicRisk}
-        if self.name in risks:
-            return risks[self.name](level)  # type: ignore[no-any-return]
-        balls: dict[str | None, Any] = {"l1": rm.L1, "l2": rm.L2, "linf": rm.LInf, "contamination": rm.Contamination}
-        return balls[self.name](level, support=_parse_support(self.support, mdp))  # type: ignore[no-any-return]
+        assert self.name is not None
+        made = getattr(rm, _CLASSES[self.name])
+        if "support" not in _KINDS[self.name].takes:
+            return made(level)  # type: ignore[no-any-return]
+        return made(level, support=_parse_support(self.support, mdp))  # type: ignore[no-any-return]
+
+    def arguments(self, mdp: MDP, bounds: Interval | None, threads: int | None) -> dict[str, Any]:
+        """For `suggest` and `analyse`: a divergence, or a function and its levels."""
+        if self.is_divergence:
+            return {"divergence": self.divergence}
+        levels = self.curve_levels(mdp, threads)
+        return {"divergence": lambda level: self.at(level, mdp, bounds), "levels": levels}
+
+    @property
+    def code(self) -> list[str]:
+        """Python that says the same, but for intervals, which a file has."""
+        if self.is_divergence or self.name == "interval":
+            return []
+        support = "" if self.support is None else f", support={self._support_code()}"
+        found = f"rm.{_CLASSES[self.name]}(level{support})"  # type: ignore[index]
+        found = found if self.share is None else f"rm.MeanRisk({self.share!r}, {found})"
+        return [f"set_at = lambda level: {found}"]
+
+    def _support_code(self) -> str:
+        assert self.support is not None
+        parts = [part.strip() for part in self.support.split(",")]
+        return f"[{', '.join(parts)}]" if all(part.isdigit() for part in parts) else repr(self.support)
+
+    def words(self, level: float) -> str:
+        """The options that ask for one set of this kind."""
+        typed = f"--set {self.name} --{_KINDS[self.name].level} {level:.6g}"  # type: ignore[index]
+        share = "" if self.share is None else f" --share {self.share:g}"
+        return f"{typed}{share}" + ("" if self.support is None else f" --support {self.support}")
 
     @property
     def level_name(self) -> str:

@@ -24,8 +24,8 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @given.divergence_option()
 @click.option("--weights", metavar="A,B,...", help="Levels of the penalized form; 50 that fit if none are given.")
 @click.option("--radii", metavar="A,B,...", help="Levels of the constrained form, instead.")
-@click.option("--levels", metavar="A,B,...", help="Levels of any other set; 50 that fit if none are given.")
-@click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
+@given.levels_option
+@given.mixture_option
 @given.support_option
 @given.discount_option
 @given.initial_option

@@ -61,14 +61,13 @@ def parse_problem(word: str, discount: float | None) -> MDP:
 
 def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
     """The same, and the intervals of its transitions where it is a file that has them."""
-    from robustmdp import Interval, io
+    from robustmdp import io
     from robustmdp.io.choices import IntervalsError
 
     try:
         return parse_problem(word, discount), None
     except IntervalsError:
-        mdp, bounds = io.read_interval(word, discount)
-        return mdp, Interval(bounds.lower, bounds.upper)
+        return io.read_interval(word, discount)
 
 
 def is_file(word: str) -> bool:

@@ -84,7 +84,7 @@ def robustness_curve(
                 progress(len(points), len(family.levels))
     except KeyboardInterrupt:
         interrupted = True
-    if _is_rising(points):
+    if is_rising(points):
         points.reverse()
     return as_table(points, start, family.level_name).with_notes(
         **family.notes, best=float(start @ trusting.value), interrupted=interrupted
@@ -141,7 +141,7 @@ def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -
     return int(np.argmax(np.where(worth, scaled, -np.inf)))
 
 
-class _Family(NamedTuple):
+class SetFamily(NamedTuple):
     """Sets that differ in their level alone; `levels` in the order in which they are solved."""
 
     set_at: SetAt
@@ -157,16 +157,13 @@ def _family(
     radii: npt.ArrayLike | None,
     levels: npt.ArrayLike | None,
     threads: int | None,
-) -> _Family:
+) -> SetFamily:
     """The penalties or balls of a divergence, least robust first, or the sets that a function makes."""
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
-    if levels is not None:
-        return _family_of_function(divergence, weights if radii is None else radii, levels)
-    if callable(divergence):
-        raise TypeError(
-            "divergence must be one, such as rm.KL(); a function from a level to a set needs levels=: "
-            f"got {divergence!r} without levels"
-        )
+    if levels is not None or callable(divergence):
+        others = weights if radii is None else radii
+        _checks.must(others is None, "give weights or radii with a divergence, or levels with a function: got both")
+        return function_family(divergence, levels)
     chosen = check_divergence(divergence)
     form: type[Penalized] | type[Constrained] = Penalized if radii is None else Constrained
     if weights is None and radii is None:
@@ -177,19 +174,24 @@ def _family(
         _checks.must(bool((found >= 0).all()), f"{name} must be numbers in [0, inf]: got {found[~(found >= 0)][:1]}")
         found = np.unique(found)
         found = found[::-1] if form.has_weight else found
-    return _Family(partial(form, chosen), found, form.level_name, {"divergence": chosen.name})
+    return SetFamily(partial(form, chosen), found, form.level_name, {"divergence": chosen.name})
 
 
-def _family_of_function(function: Any, others: npt.ArrayLike | None, levels: npt.ArrayLike) -> _Family:
+def function_family(function: Any, levels: npt.ArrayLike | None) -> SetFamily:
+    """The sets that a function makes of levels, from the least to the most robust as far as the sets know."""
     if not callable(function):
         raise TypeError(f"levels must come with a function from a level to a set: got {function!r}")
-    _checks.must(others is None, "give weights or radii with a divergence, or levels with a function: got both")
+    if levels is None:
+        raise TypeError(
+            "divergence must be one, such as rm.KL(); a function from a level to a set needs levels=: "
+            f"got {function!r} without levels"
+        )
     found = _numbers("levels", levels)
     _checks.must(not np.isnan(found).any(), "levels must be numbers: got nan")
     found = np.unique(found)
     # Solving is quickest from the least to the most robust level; a set need not know which way that is.
     downwards = not check_ambiguity(function(float(found[0]))).grows
-    return _Family(lambda level: check_ambiguity(function(level)), found[::-1] if downwards else found, "level", {})
+    return SetFamily(lambda level: check_ambiguity(function(level)), found[::-1] if downwards else found, "level", {})
 
 
 def _numbers(name: str, given: npt.ArrayLike | None) -> FloatArray:
@@ -241,7 +243,7 @@ def points_along(
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
 
 
-def _is_rising(points: Sequence[Point]) -> bool:
+def is_rising(points: Sequence[Point]) -> bool:
     """Whether the worst case certainly improves from the first level to the last."""
     if not points:
         return False

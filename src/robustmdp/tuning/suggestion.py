@@ -18,7 +18,7 @@ from robustmdp.planning.continuation import solve_along
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
-from robustmdp.tuning.curve import knee_of, levels_for, robustness_curve
+from robustmdp.tuning.curve import SetAt, function_family, knee_of, levels_for, robustness_curve
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
@@ -41,8 +41,8 @@ class Suggestion:
     solution : the model solved with it
     reasons : sentences
     candidates : Table of the levels that were tried: "level" (or "share" of the radii), "mean" and "worst_tenth" over
-        the worlds that chose, "judged_mean" and "judged_worst_tenth" over those that did not, "chosen"; the knee's
-        curve where there are no worlds
+        the worlds that chose, "judged_mean" and "judged_worst_tenth" over those that did not, "chosen"; where there are
+        no worlds the robustness curve, whose note "chosen" is the row that was chosen, -1 for none
     radii : (S, A) at the confidence asked for, where there were counts
     """
 
@@ -51,6 +51,13 @@ class Suggestion:
     reasons: tuple[str, ...]
     candidates: Table
     radii: FloatArray | None = None
+
+    @property
+    def level(self) -> float:
+        """The level that was chosen, in the unit of the candidates; NaN where none was."""
+        table = self.candidates
+        place = np.flatnonzero(table["chosen"]) if "chosen" in table.columns else np.array([table.notes["chosen"]])
+        return float(next(iter(table.columns.values()))[place[0]]) if place[0] >= 0 else np.nan
 
     @property
     def pays(self) -> bool:
@@ -72,8 +79,9 @@ class Suggestion:
 
 def suggest(
     mdp: MDP,
-    divergence: FDivergence | None = None,
+    divergence: FDivergence | SetAt | None = None,
     *,
+    levels: npt.ArrayLike | None = None,
     counts: Counts | None = None,
     confidence: float = 0.95,
     method: str | None = None,
@@ -94,8 +102,9 @@ def suggest(
     Parameters
     ----------
     mdp : the model; with counts, `counts.model(discount)`
-    divergence : KL() by default
-    counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`
+    divergence : KL() by default, or a function from a level to a set of nature's choices
+    levels : (n,) numbers to call the function with: the candidates, beside trusting the model
+    counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`, or the levels
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
@@ -109,28 +118,56 @@ def suggest(
     >>> advice = suggest(problems.machine_replacement(), held_out=others, initial=0)
     >>> advice.reasons[0]
     'Tried in 5 worlds (held out): every other one chose the level, the rest judged it.'
+    >>> from robustmdp import CVaR
+    >>> suggest(problems.machine_replacement(), CVaR, levels=[0.9, 0.7, 0.5]).ambiguity
+    CVaR(0.5)
     """
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
     if counts is None and held_out is None:
-        return _at_the_knee(mdp, chosen, initial, loss, threads, progress)
+        return _at_the_knee(mdp, chosen, levels, initial, loss, threads, progress)
     trial = _Trial(mdp, initial, loss, threads, progress)
+    if levels is not None or callable(chosen):
+        evidence = Plausible(counts, draws, seed) if counts is not None else _models(held_out)
+        return _among(trial, chosen, levels, evidence)
     if counts is not None:
         radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
-        trial.run("share", _SHARES, lambda share: _scaled(chosen, radii, share), Plausible(counts, draws, seed))
+        trial.run(
+            "share", "share", _SHARES, lambda share: _scaled(chosen, radii, share), Plausible(counts, draws, seed)
+        )
         first = (
             f"The radii at confidence {confidence:g} are for each pair by itself; nature rarely uses all of them at "
             f"once, so shares of them were tried in {draws} models drawn from what the counts leave possible: every "
             "other one chose the share, the rest judged it."
         )
         return trial.suggestion(first, radii)
+    worlds = _models(held_out)
+    radii = np.append(0.0, levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads))
+    trial.run("level", "radius", radii.tolist(), lambda radius: _scaled(chosen, np.asarray(radius), 1.0), worlds)
+    return trial.suggestion(_tried_in(worlds), None)
+
+
+def _models(held_out: Sequence[MDP] | Models | None) -> Models:
     assert held_out is not None
-    worlds = held_out if isinstance(held_out, Models) else Models(list(held_out))
-    levels = (0.0, *levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads).tolist())
-    trial.run("level", levels, lambda radius: _scaled(chosen, np.asarray(radius), 1.0), worlds)
-    first = f"Tried in {worlds.size} worlds ({worlds.name}): every other one chose the level, the rest judged it."
-    return trial.suggestion(first, None)
+    return held_out if isinstance(held_out, Models) else Models(list(held_out))
+
+
+def _tried_in(worlds: Models | Plausible) -> str:
+    return f"Tried in {worlds.size} worlds ({worlds.name}): every other one chose the level, the rest judged it."
+
+
+def _among(trial: _Trial, function: Any, levels: npt.ArrayLike | None, worlds: Models | Plausible) -> Suggestion:
+    """The best of the sets that a function makes; NaN stands for trusting the model, which has no level here."""
+    family = function_family(function, levels)
+    trial.run(
+        "level",
+        "level",
+        (np.nan, *family.levels.tolist()),
+        lambda level: Nominal() if np.isnan(level) else family.set_at(level),
+        worlds,
+    )
+    return trial.suggestion(_tried_in(worlds), None)
 
 
 def _scaled(divergence: FDivergence, radii: FloatArray, share: float) -> Ambiguity:
@@ -148,8 +185,11 @@ class _Trial:
     ) -> None:
         self.mdp, self.initial, self.loss, self.threads, self.progress = mdp, initial, loss, threads, progress
 
-    def run(self, unit: str, levels: Sequence[float], at: Callable[[float], Ambiguity], worlds: Any) -> None:
-        """Solve every candidate, try each in every world, choose by every other world."""
+    def run(self, unit: str, word: str, levels: Sequence[float], at: SetAt, worlds: Any) -> None:
+        """Solve every candidate, try each in every world, choose by every other world.
+
+        The first level trusts the model; `unit` is the column of levels, `word` what sentences call them.
+        """
         _checks.must(worlds.size >= 2, "there must be two worlds or more, one to choose by and one to judge: got one")
         family = [(float(np.log(level)) if level > 0 else -1e3, at(level)) for level in levels]
         along = solve_along(self.mdp, family, tol=1e-6, threads=self.threads)
@@ -173,7 +213,7 @@ class _Trial:
             judged_mean=judged_means,
             judged_worst_tenth=judged_tails,
             chosen=np.arange(len(levels)) == self.place,
-        ).with_notes(pays=self._pays(), unit=unit, loss=self.loss)
+        ).with_notes(pays=self._pays(), unit=unit, word=word, loss=self.loss)
 
     def _chosen(self) -> int:
         """The least robust bearable candidate with nearly the largest gain in the worst tenth."""
@@ -194,7 +234,8 @@ class _Trial:
         """With its reasons in words and numbers."""
         means, tails = self.judged
         level = self.table[self.table.notes["unit"]][self.place]
-        unit = "share" if self.table.notes["unit"] == "share" else "radius"
+        word = self.table.notes["word"]
+        smallest = "least robust" if word == "level" else "smallest"
         if self.place == 0:
             alike = all(np.array_equal(each.policy, self.solutions[0].policy) for each in self.solutions)
             best = (
@@ -209,7 +250,7 @@ class _Trial:
             too_much = f", more than the {100 * self.loss:.3g} % that are bearable" if lost > self.loss else ""
             reasons = (
                 first,
-                f"The {unit} {level:.3g} is the smallest with nearly the largest gain in the worst tenth.",
+                f"The {word} {level:.3g} is the {smallest} with nearly the largest gain in the worst tenth.",
                 f"Judged by the other worlds: in the worst tenth it is {verdict} than trusting the model "
                 f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
                 f"{_lost_in_words(lost)} ({means[1]:.4g} against {means[0]:.4g}){too_much}.",
@@ -228,13 +269,14 @@ def _lost_in_words(lost: float) -> str:
 
 def _at_the_knee(
     mdp: MDP,
-    divergence: FDivergence,
+    divergence: FDivergence | SetAt,
+    levels: npt.ArrayLike | None,
     initial: npt.ArrayLike | None,
     loss: float,
     threads: int | None,
     progress: Progress | None,
 ) -> Suggestion:
-    curve = robustness_curve(mdp, divergence, initial=initial, threads=threads, progress=progress)
+    curve = robustness_curve(mdp, divergence, levels=levels, initial=initial, threads=threads, progress=progress)
     if curve.notes["interrupted"]:
         raise KeyboardInterrupt
     unknown = "There are neither counts nor held-out worlds, so nothing says how far the truth is"
@@ -245,15 +287,21 @@ def _at_the_knee(
         reasons: tuple[str, ...] = (f"{unknown}.", f"{tried} does a robust policy improve the worst case{price}.")
         ambiguity: Ambiguity = Nominal()
     else:
-        weight = float(curve["weight"][at])
+        name = next(iter(curve.columns))
+        level = float(curve[name][at])
         bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
-        ambiguity = Penalized(divergence, weight)
+        if isinstance(divergence, FDivergence):
+            ambiguity = Penalized(divergence, level)
+        else:
+            ambiguity = function_family(divergence, [level]).set_at(level)
         reasons = (
             f"{unknown}: this is the knee of the robustness curve, where robustness has bought most for its price.",
-            f"At weight {weight:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
+            f"At {name} {level:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
             f"model; if the model is right, that costs {paid:.4g}.",
         )
-    return Suggestion(ambiguity, whole(solve(mdp, ambiguity, tol=1e-6, threads=threads)), reasons, curve)
+    return Suggestion(
+        ambiguity, whole(solve(mdp, ambiguity, tol=1e-6, threads=threads)), reasons, curve.with_notes(chosen=at)
+    )
 
 
 def _bearable_knee(curve: Table, loss: float) -> int:

@@ -74,15 +74,19 @@ class Problem:
 
 
 def total_reward(bellman: PinnedBellman, policy: PolicyRows | None, purpose: str = "total reward") -> Problem:
-    """The sum of all rewards; which rules prove its bounds depends on their signs, pins included.
+    """The sum of all rewards; which rules prove its bounds depends on the signs of those in use, pins included.
 
     Nature's payment counts as a payoff. Where it is received, the payoffs r + payment of an adverse nature are
     non-negative if r is; where r is at most 0, and where a nature that helps pays, no rule needs their sign.
     """
-    low, high = bellman.mdp.reward_range
+    mdp = bellman.mdp
+    rewards = mdp.rewards
+    if policy is not None:
+        rewards = rewards[mdp.transitions_of(policy.pairs) if mdp.rewards_on_successors else policy.pairs]
+    low, high = float(rewards.min()), float(rewards.max())
     pins = bellman.values[bellman.pinned]
     low, high = min([low, *pins]), max([high, *pins])
-    states = bellman.mdp.n_states
+    states = mdp.n_states
     zero, infinite = np.zeros(states), np.full(states, np.inf)
     if low >= 0.0:
         return Problem(bellman, policy, Rule.PROGRESS, Rule.COLLAPSE, True, zero, infinite, purpose)

@@ -111,7 +111,7 @@ class Search:
             if stopped or progress.residual <= self._target * scale or count >= _ROUND_STEPS:
                 break
         assert progress is not None
-        policy = self.problem.policy or progress.policy or self.policy
+        policy = self.problem.policy or progress.policy or policy_rows(bellman.mdp, bellman.greedy(progress.v))
         answer = bellman.worst_case(progress.v, onto=self.problem.bellman.mdp)
         self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
         self.problem.bellman.rows += bellman.rows
