@@ -9,6 +9,7 @@ PARTS = (
     "calls",
     "sweeps",
     "sets",
+    "reach",
     "shapes",
     "solvers",
     "work",

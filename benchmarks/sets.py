@@ -1,4 +1,4 @@
-"""Issue 13, bar 4: sweeps of norm balls, intervals and risk measures against the nominal one, on one core."""
+"""Sweeps of norm balls, intervals and risk measures against the nominal one, on one core."""
 
 from __future__ import annotations
 
