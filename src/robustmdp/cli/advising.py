@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustmdp import _checks
 from robustmdp.cli import options as given
 
 if TYPE_CHECKING:
@@ -89,6 +88,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
 
 def _doubt(options: dict[str, Any]) -> SetChoice:
     """The kind of set whose levels are tried."""
+    from robustmdp import _checks
     from robustmdp.cli.sets import parse_set
     from robustmdp.cli.words import parse_numbers
 
@@ -113,14 +113,14 @@ def _say_advice(problem: str, source: Source, choice: SetChoice, divergence: str
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)
-    if advice.ambiguity.is_nominal:
-        how = ""
-    elif choice.is_divergence:
+    if source.counts is not None and choice.is_divergence:
+        return  # a radius per pair cannot be typed
+    how = ""
+    if not advice.ambiguity.is_nominal and choice.is_divergence:
         how = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
-    else:
+    elif not advice.ambiguity.is_nominal:
         how = f" {choice.words(advice.level)}"
-    if source.counts is None or not choice.is_divergence:
-        show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
+    show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
 
 
 def _advice_record(advice: Any) -> dict[str, Any]:
