@@ -52,18 +52,18 @@ def _problem(study: Study, names: Names, told: Sequence[tuple[str, str]]) -> tup
         ("rewards", " to ".join(f"{reward + 0.0:g}" for reward in mdp.reward_range)),
         ("discount", f"{mdp.discount:g}"),
         ("start", names.start(study.start)),
-        ("errors measured in", _measure(study)),
+        _measure(study),
         ("robustmdp", __version__),
     ]
     value = f"The value of a state is what a policy earns from there on: the sum of rewards, {later}."
     return Listing(tuple(facts)), Paragraph(value), *_cautions(study)
 
 
-def _measure(study: Study) -> str:
+def _measure(study: Study) -> tuple[str, str]:
     if study.function is None:
-        return f"{study.divergence.name} divergence, D(truth || model)"
+        return "errors measured in", f"{study.divergence.name} divergence, D(truth || model)"
     first, last = (study.sweep.points[place].ambiguity.label for place in (0, -1))
-    return f"{first} to {last}"
+    return "sets that were tried", f"{first} to {last}"
 
 
 def _cautions(study: Study) -> list[Paragraph]:
