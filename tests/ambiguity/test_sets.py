@@ -253,3 +253,17 @@ def test_the_operator_contracts_and_is_monotone(ambiguity: Any, seed: int) -> No
 def test_refusals(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [rm.L1(2.0, support="all"), rm.L1(2.0, weights=np.ones(3), support="all"), rm.Contamination(1.0, support="all")],
+    ids=repr,
+)
+def test_the_lowest_state_may_be_a_successor_at_a_good_reward(doubt: Any) -> None:
+    """Nature then invents the next lowest: own outcomes are 20 and 29 - 9, state 2 gives the mean 24.5 - 8.1."""
+    world = rm.MDP.from_rows(
+        [0, 0, 1, 2], [0] * 4, [0, 1, 1, 2], [0.5, 0.5, 1.0, 1.0], [20.0, 29.0, 0.0, 0.0], 0.9, n_states=3
+    )
+    swept = rm.RobustBellman(world, doubt).apply(np.array([0.0, -10.0, -9.0]))
+    assert swept[0] == pytest.approx(16.4, abs=1e-12)

@@ -87,12 +87,16 @@ class L1(Supported):
         )
         return _core.WeightedL1(weights[kept], np.empty(0)), kept
 
-    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
-        """The lowest one; with weights those for which no other is both lower and cheaper."""
-        del longest_row
+    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+        """The lowest one; with weights those for which no other is both lower and cheaper.
+
+        Where rewards differ, a row may have these as its own at another reward, so that others are the next best.
+        """
         if not self.invents or self.weights is None:
-            return self.lowest_candidates(outcome, 1)
+            return self.lowest_candidates(outcome, 1 + longest_row * rewards_differ)
         states = self.lowest_candidates(outcome, len(outcome))
+        if rewards_differ:
+            return states
         states = states[np.lexsort((self.weights[states], outcome[states]))]
         cheapest = np.minimum.accumulate(self.weights[states])
         cheaper = np.append(True, cheapest[1:] < cheapest[:-1])
@@ -152,8 +156,9 @@ class LInf(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
+    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
         """A row of n successors gives up at most n radii: n of the lowest states take them, n may be its own."""
+        del rewards_differ
         return self.lowest_candidates(outcome, 2 * longest_row + 1)
 
     def _meaning(self, level: str) -> str:
@@ -192,8 +197,8 @@ class L2(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
-        del longest_row
+    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+        del longest_row, rewards_differ
         return self.candidates(len(outcome)).astype(np.int32)
 
     def _meaning(self, level: str) -> str:

@@ -63,8 +63,8 @@ class Optimistic(Ambiguity):
     def invents(self) -> bool:
         return self.set.invents
 
-    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[Any]:
-        return self.set.added_successors(outcome, longest_row)
+    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[Any]:
+        return self.set.added_successors(outcome, longest_row, rewards_differ=rewards_differ)
 
     def restricted(self, model: Any, transitions: IntArray) -> Optimistic:
         return Optimistic(self.set.restricted(model, transitions))

@@ -50,9 +50,8 @@ class Contamination(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int) -> npt.NDArray[np.int32]:
-        del longest_row
-        return self.lowest_candidates(outcome, 1)
+    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+        return self.lowest_candidates(outcome, 1 + longest_row * rewards_differ)
 
     def _meaning(self, level: str) -> str:
         return f"contamination: a share of {level} of each distribution is nature's to choose"

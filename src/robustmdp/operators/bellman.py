@@ -309,7 +309,9 @@ class RobustBellman:
         )
         np.multiply(values, self.ambiguity.sign * self.mdp.discount, out=self._outcome[:-1])
         if self.ambiguity.invents:
-            self._added = self.ambiguity.added_successors(self._outcome[:-1], self.mdp.longest_row)
+            self._added = self.ambiguity.added_successors(
+                self._outcome[:-1], self.mdp.longest_row, rewards_differ=self.mdp.rewards_on_successors
+            )
             self.model.add_successors(self._added)
 
     def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
