@@ -121,7 +121,7 @@ private:
 
 // An order in which most successors of a state come before it, so that news travels far in one sweep: components that
 // can follow first; inside one, by the steps of a shortest path out of it.
-inline std::vector<int64_t> order_by_news(const Edges& edges) {
+inline std::vector<int64_t> order_by_graph(const Edges& edges) {
     const int64_t n = edges.n_states;
     const Components components(edges);
     const std::vector<int64_t>& label = components.label;

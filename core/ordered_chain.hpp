@@ -84,10 +84,10 @@ inline std::vector<int64_t> falling_order(const double* v, int64_t n) {
 // Steps from v, which has the end's 0 last, until the span of the residual is at most `target`; the best v so far is
 // left in v, and its span returned.
 inline double climb_chain(const Chain& chain, const double* cost, double discount, bool can_end, double* v,
-                          double target, int64_t limit, bool by_news) {
+                          double target, int64_t limit, bool by_graph) {
     const int64_t n = chain.n_states;
     const std::vector<int64_t> order =
-        by_news ? order_by_news({chain.indptr, chain.indices, chain.data, n}) : falling_order(v, n);
+        by_graph ? order_by_graph({chain.indptr, chain.indices, chain.data, n}) : falling_order(v, n);
     const OrderedChain matrix(chain, discount, order);
     std::vector<double> x(n), r(n), shadow, direction(n), moved(n), towards(n), correction(n), image(n), best;
     for (int64_t i = 0; i < n; ++i) {

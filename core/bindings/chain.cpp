@@ -88,12 +88,12 @@ void bind_chain(nb::module_& m) {
         return std::make_tuple(record.sweeps, record.first_span, record.last_span);
     });
     m.def("climb_chain", [](Offsets indptr, Array<const int32_t> indices, Numbers data, Numbers cost, double discount,
-                            bool can_end, Array<double> v, double target, int64_t limit, bool by_news) {
+                            bool can_end, Array<double> v, double target, int64_t limit, bool by_graph) {
         const Chain chain = chain_of(indptr, indices, data);
         require(static_cast<int64_t>(v.size()) == chain.n_states + 1 && cost.size() + 1 == v.size(),
                 "v must have one entry per state and the end, cost one per state");
         const nb::gil_scoped_release release;
-        return climb_chain(chain, cost.data(), discount, can_end, v.data(), target, limit, by_news);
+        return climb_chain(chain, cost.data(), discount, can_end, v.data(), target, limit, by_graph);
     });
     m.def("gauss_seidel", [](const ModelArrays& model, double discount, bool backwards, Array<double> v) {
         require(static_cast<int64_t>(v.size()) == model.view.n_states + 1,

@@ -190,7 +190,7 @@ def test_equal_bits_for_any_number_of_threads() -> None:
     one, three = (rm.RobustBellman(mdp, Contamination(0.1), threads=threads) for threads in (1, 3))
     assert np.array_equal(one.apply(v), three.apply(v))
     assert np.array_equal(one.bracket(v).upper, three.bracket(v).upper)
-    assert np.array_equal(one.worst_rows(v), three.worst_rows(v))
+    assert np.array_equal(one.worst_case(v).model.probabilities, three.worst_case(v).model.probabilities)
 
 
 # identity

@@ -79,7 +79,7 @@ def test_threads_do_not_change_a_bit(ambiguity: Any) -> None:
         v, other = one.apply(v), three.apply(v)
         assert np.array_equal(v, other)
     assert all(np.array_equal(a, b) for a, b in zip(one.bracket(v), three.bracket(v), strict=True))
-    assert np.array_equal(one.worst_rows(v), three.worst_rows(v))
+    assert np.array_equal(one.worst_case(v).model.probabilities, three.worst_case(v).model.probabilities)
 
 
 @each_set

@@ -37,18 +37,18 @@ def view(chain: Chain) -> tuple[npt.NDArray[np.generic] | float, ...]:
     return chain.indptr, chain.indices, chain.data, chain.cost, chain.discount
 
 
-@pytest.mark.parametrize("by_news", [False, True])
+@pytest.mark.parametrize("by_graph", [False, True])
 @pytest.mark.parametrize("can_end", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_every_way_finds_the_values(seed: int, can_end: bool, by_news: bool) -> None:
+def test_every_way_finds_the_values(seed: int, can_end: bool, by_graph: bool) -> None:
     chain, exact = random_chain(seed, can_end)
     accuracy = 1e-8 * np.abs(exact).max()
-    found = ChainSolver(can_end, by_news=by_news).solve(chain, np.zeros(len(exact)), accuracy)
+    found = ChainSolver(can_end, by_graph=by_graph).solve(chain, np.zeros(len(exact)), accuracy)
     assert np.abs(found - exact).max() <= accuracy
     # The span of the residual bounds the error: over 1 - discount, and half of that once it is centred.
     target = accuracy * (1.0 - chain.discount)
     v = np.zeros(len(exact) + 1)
-    assert _core.climb_chain(*view(chain), can_end, v, target, 400, by_news) <= target
+    assert _core.climb_chain(*view(chain), can_end, v, target, 400, by_graph) <= target
     residual = chain.cost - v[:-1] + chain.discount * chain_product(chain, v)
     span = np.ptp(np.append(residual, 0.0) if can_end else residual)
     assert span <= target * (1.0 + 1e-6) + 1e-12 * np.abs(v).max()
@@ -91,7 +91,7 @@ def test_dot_products_of_any_length() -> None:
         assert _core.dot(a, b) == pytest.approx(float(a @ b), abs=1e-14)
 
 
-def test_without_loops_one_step_in_the_order_of_news_is_exact() -> None:
+def test_without_loops_one_step_in_the_order_of_the_graph_is_exact() -> None:
     """Successors come first, whatever the numbers of the states are, so that L is all of I - P."""
     size = 500
     rng = np.random.default_rng(0)
@@ -103,12 +103,12 @@ def test_without_loops_one_step_in_the_order_of_news_is_exact() -> None:
         targets = np.where(successors == size, size, name[np.minimum(successors, size - 1)])
         matrix[name[s], targets] = rng.dirichlet(np.ones(len(successors)))
     chain = chain_of(matrix, np.ones(size), 1.0)
-    steps = [_core.climb_chain(*view(chain), True, np.zeros(size + 1), 0.0, 1, by_news) for by_news in (True, False)]
+    steps = [_core.climb_chain(*view(chain), True, np.zeros(size + 1), 0.0, 1, by_graph) for by_graph in (True, False)]
     assert steps[0] <= 1e-12 * size  # rounding of sums of at most `size` ones
     assert steps[1] > 0.1
 
 
-def test_the_order_of_news_does_not_depend_on_numbers() -> None:
+def test_the_order_of_the_graph_does_not_depend_on_numbers() -> None:
     """A line with steps back and one way out: shuffled or not, the steps are the same to the bit, and help."""
     size = 2000
     at = np.arange(size)

@@ -196,19 +196,6 @@ class RobustBellman:
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
         return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
 
-    def worst_rows(self, v: npt.ArrayLike) -> FloatArray:
-        """The probabilities of `worst_case` at the transitions of the model, (nnz,), zeros included.
-
-        What a set moves to states that are no successors in the model is missing.
-        """
-        self._set_outcome(v)
-        answer = self._respond(None, self.mdp.indptr, np.full_like(self._memory, np.nan))
-        if not len(self._added):
-            return answer.data
-        own = np.ones(len(answer.data), dtype=bool)
-        own[(answer.starts[1:, None] - 1 - np.arange(len(self._added))).ravel()] = False
-        return answer.data[own]
-
     # what solvers call
 
     def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:

@@ -25,12 +25,12 @@ _NARROW = 4.0  # bandwidths, in square roots of the size, that factorise without
 class ChainSolver:
     """Solves the chains of one run; an earlier chain's factorisation preconditions the next ones.
 
-    With `by_news` states are ordered by the chain's graph, otherwise by their values.
+    With `by_graph` states are ordered by the chain's graph, otherwise by their values.
     """
 
-    def __init__(self, can_end: bool, *, by_news: bool = False) -> None:
+    def __init__(self, can_end: bool, *, by_graph: bool = False) -> None:
         self._can_end = can_end
-        self._by_news = by_news
+        self._by_graph = by_graph
         self._mixes_fast = True
         self._climbs = True  # do values fall along paths?
         self._narrow: bool | None = None
@@ -62,7 +62,7 @@ class ChainSolver:
         if self._climbs or not self._factorises_well(chain):
             limit = _MOST_CLIMBS if self._climbs else _MOST_KRYLOV
             view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount)
-            reached = _core.climb_chain(*view, self._can_end, v, target, limit, self._by_news) <= target
+            reached = _core.climb_chain(*view, self._can_end, v, target, limit, self._by_graph) <= target
             self._climbs &= reached
             if reached or not self._factorises_well(chain):
                 return _centred(chain, v[:-1], self._can_end)

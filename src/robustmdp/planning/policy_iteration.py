@@ -118,11 +118,11 @@ class Work:
     bellman: RobustBellman
     policy: PolicyRows | None
     tol: float
-    by_news: bool = False  # how chains are ordered
+    by_graph: bool = False  # how chains are ordered
     linear: ChainSolver = field(init=False)
 
     def __post_init__(self) -> None:
-        self.linear = ChainSolver(self.bellman.can_end, by_news=self.by_news)
+        self.linear = ChainSolver(self.bellman.can_end, by_graph=self.by_graph)
 
     def start(self) -> FloatArray:
         """A sweep at a constant, where nature has no choice: the middle of the value range, or 0 if episodes end."""

@@ -72,7 +72,7 @@ class Bounding:
         chain = with_fixed_values(
             self.chain._replace(cost=np.ones(bellman.mdp.n_states)), np.flatnonzero(bellman.pinned | self.idle), 0.0
         )
-        w = solve_chain(ChainSolver(can_end=True, by_news=True), chain, np.zeros(bellman.mdp.n_states), 0.01)
+        w = solve_chain(ChainSolver(can_end=True, by_graph=True), chain, np.zeros(bellman.mdp.n_states), 0.01)
         if w is None or w.min() < -0.5:
             return None
         return w if float(np.max(np.abs(chain.cost - product(chain, w)))) <= 0.5 else None

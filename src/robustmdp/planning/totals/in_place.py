@@ -39,7 +39,7 @@ class SweepsInPlace:
     ) -> Iterator[Progress]:
         """Yield a plain sweep after every few sweeps in place; where nothing helps, policy iteration goes on."""
         if policy is None and bellman.sweeps_in_place:
-            work = Work(bellman, policy, tol, by_news=True)
+            work = Work(bellman, policy, tol, by_graph=True)
             before = self._look(bellman, work, np.zeros(bellman.mdp.n_states) if start is None else start.copy())
             failures, wait = 0, 0
             while failures <= _MOST_FAILURES:

@@ -56,7 +56,7 @@ class Side:
     idle: BoolArray
     groups: graphs.Groups | None = None
     cap: FloatArray | None = None
-    linear: ChainSolver = field(default_factory=lambda: ChainSolver(can_end=True, by_news=True))
+    linear: ChainSolver = field(default_factory=lambda: ChainSolver(can_end=True, by_graph=True))
 
     def propose(self, start: FloatArray, drift: float, target: float) -> FloatArray | None:
         """Values whose residual is at most `target`, or the last ones; None where a chain has no solution."""
