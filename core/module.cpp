@@ -19,6 +19,10 @@ void bind_burg(nb::module_& m);
 void bind_power(nb::module_& m);
 void bind_jensen_shannon(nb::module_& m);
 void bind_own(nb::module_& m);
+void bind_state_norms(nb::module_& m);
+void bind_state_powers(nb::module_& m);
+void bind_state_roots(nb::module_& m);
+void bind_state_others(nb::module_& m);
 void bind_learning(nb::module_& m);
 
 }  // namespace robustmdp
@@ -53,5 +57,9 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
     robustmdp::bind_power(m);
     robustmdp::bind_jensen_shannon(m);
     robustmdp::bind_own(m);
+    robustmdp::bind_state_norms(m);
+    robustmdp::bind_state_powers(m);
+    robustmdp::bind_state_roots(m);
+    robustmdp::bind_state_others(m);
     robustmdp::bind_learning(m);
 }

@@ -227,6 +227,7 @@ public:
 
     const Rows<Lanes>& side_by_side() const { return rows_; }
     bool has_added() const { return has_added_; }
+    int64_t length(int l) const { return length_[l]; }
 
     Rows<double> row(int l) const {
         Rows<double> row = make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH);

@@ -81,7 +81,80 @@ struct Euclidean {
         return 0.0;
     }
 
+    // How steeply the worst case falls with the budget.
+    double steepness(const Rows<double>& row, double radius, const Solved<double>& solved) const {
+        if (radius > 0.0) return solved.weight == INFINITE ? 0.0 : radius / solved.weight;
+        return root(start(row).bend);
+    }
+
+    // The distance of the nearest distribution on the minimisers.
+    double cost_of_vertex(const Rows<double>& row) const {
+        const Kept kept = keep(row, [&](int64_t j) { return row.rise(j) == 0.0; });
+        return root(kept.squares + kept.lost * kept.lost / kept.count);
+    }
+
+    // The length of nature's change at a price; out = its answer.
+    double respond_to_price(const Rows<double>& row, double price, double* out, int64_t stride) const {
+        respond(row, 0.0, solve_price(row, price), out, stride);
+        return distance(row, out, stride);
+    }
+
+    // E_P d + price |P - p| >= min over j of (d_j + price q_j) - price q p for every q of length at most 1: that of the
+    // answer's change, or, where nature stays, d measured from its mean.
+    double lower_price(const Rows<double>& row, double price, double terms) const {
+        const Solved<double> at = solve_price(row, price);
+        const Kept lowest = keep(row, [&](int64_t j) { return row.rise(j) == 0.0; });
+        const double centre = start(row).mean;
+        const auto change = [&](int64_t j) {
+            const double d = row.rise(j), p = row.mass(j);
+            if (at.weight == INFINITE) return d == 0.0 ? lowest.lost / lowest.count : -p;
+            return at.weight == 0.0 ? centre - d : larger(at.distance - at.weight * d, -p);
+        };
+        double squares = 0.0;
+        for (int64_t j = 0; j < row.length; ++j) squares = fused(change(j), change(j), squares);
+        if (squares == 0.0) return row.mean_rise - mean_slack(row, terms);
+        const double length = at.weight == 0.0 ? larger(root(squares), price) : root(squares);
+        const double scale = price / length;
+        double least = INFINITE, mean = 0.0;
+        for (int64_t j = 0; j < row.length; ++j) {
+            least = smaller(row.rise(j) + scale * change(j), least);
+            mean += row.mass(j) * change(j);
+        }
+        return least - scale * mean - 4.0 * terms * EPS * (row.spread + price);
+    }
+
+    double distance(const Rows<double>& row, const double* out, int64_t stride) const {
+        double total = 0.0;
+        for (int64_t j = 0; j < row.length; ++j) {
+            const double change = out[j * stride] - row.mass(j);
+            total = fused(change, change, total);
+        }
+        return root(total);
+    }
+
 private:
+    // The answer to a price: its length is price * theta, so that theta^2 (price^2 - bend) = squares + lost^2/n on the
+    // successors that keep mass.
+    static Solved<double> solve_price(const Rows<double>& row, double price) {
+        Kept kept = start(row);
+        double theta = 0.0;
+        for (int64_t pass = 0; pass <= row.length && kept.bend > 0.0; ++pass) {
+            const double rest = price * price - kept.bend, least = theta;
+            if (rest > 0.0) theta = larger(root((kept.squares + kept.lost * kept.lost / kept.count) / rest), least);
+            double leaving = INFINITE;  // theta at which the next one has no mass left
+            for (int64_t j = 0; j < row.length; ++j)
+                if (const double fall = row.rise(j) - kept.mean; fall > 0.0 && row.mass(j) > 0.0)
+                    if (const double t = (row.mass(j) + kept.lost / kept.count) / fall; t > least)
+                        leaving = smaller(t, leaving);
+            if ((rest > 0.0 && theta <= leaving) || leaving == INFINITE) break;
+            theta = leaving;
+            const double shift = theta * kept.mean + kept.lost / kept.count;
+            kept = keep(row, [&](int64_t j) { return row.mass(j) + (shift - theta * row.rise(j)) > 4.0 * EPS; });
+        }
+        const double shift = theta * kept.mean + kept.lost / kept.count;
+        return {0.0, shift, kept.bend > 0.0 ? theta : INFINITE, 1.0, true, Room::SOME};
+    }
+
     // What is known of the successors that keep mass.
     struct Kept {
         double count, mean, bend;  // |A|, and the mean and the sum of squared deviations of d on it

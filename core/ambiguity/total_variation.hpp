@@ -6,6 +6,9 @@
 
 namespace robustmdp {
 
+// It has a kink instead of a smooth conjugate, and sets of its own.
+struct TotalVariation {};
+
 inline double variation_generator(double t) { return 0.5 * magnitude(t - 1.0); }
 
 // A ceiling in the form of multipliers: f*(y) = max(y, -1/2), y <= 1/2, so eta = min x + ceiling/2.

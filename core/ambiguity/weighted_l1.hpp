@@ -67,6 +67,41 @@ struct WeightedL1 {
         return 0.0;
     }
 
+    // How steeply the worst case falls with the budget; at budget 0 at most.
+    double steepness(const Rows<double>& row, double radius, const Solved<double>& solved) const {
+        if (radius == 0.0) return solve_alone(row, 0.0, Accuracy::EXACT).weight;
+        return meet(touch(row, radius, solved.distance), touch(row, radius, solved.weight)).lam;
+    }
+
+    // The budget that moves all mass to the minimisers: to the cheapest of them.
+    double cost_of_vertex(const Rows<double>& row) const {
+        double cheapest = INFINITE, total = 0.0;
+        for (int64_t j = 0; j < row.length; ++j)
+            if (row.rise(j) == 0.0) cheapest = smaller(row.column(0, j), cheapest);
+        for (int64_t j = 0; j < row.length; ++j)
+            if (row.rise(j) > 0.0) total += row.mass(j) * (row.column(0, j) + cheapest);
+        return total;
+    }
+
+    double distance(const Rows<double>& row, const double* out, int64_t stride) const {
+        double total = 0.0;
+        for (int64_t j = 0; j < row.length; ++j)
+            total = fused(row.column(0, j), magnitude(out[j * stride] - row.mass(j)), total);
+        return total;
+    }
+
+    // The budget used at a price; out = nature's answer.
+    double respond_to_price(const Rows<double>& row, double price, double* out, int64_t stride) const {
+        const Tangent at = touch(row, 0.0, price);
+        for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.mass(j);
+        move(row, at, 1.0, out, stride);
+        return at.used;
+    }
+
+    double lower_price(const Rows<double>& row, double price, double terms) const {
+        return touch(row, 0.0, price).value - mean_slack(row, terms) - 4.0 * terms * EPS * row.spread;
+    }
+
 private:
     // g at lam and a slope of it there, with the receiver that belongs to it.
     struct Tangent {

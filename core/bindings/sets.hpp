@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../ambiguity/projection.hpp"
-#include "../response.hpp"
 #include "arrays.hpp"
 #include "learning.hpp"
 
@@ -136,9 +135,13 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         .def("worst_case", one_row);
 }
 
-template <class Set> double project_row(const Set& set, Numbers p, Numbers x, double target) {
+// kappa of one row: infinite below its minimum.
+template <class P> double project_row(const P& set, Numbers p, Numbers x, double target) {
     require(p.size() >= 1 && p.size() == x.size(), "p and x must be equally long");
-    return project(set, make_rows<double>(p.data(), x.data(), static_cast<int64_t>(p.size()), 1), target);
+    const Rows<double> row = make_rows<double>(p.data(), x.data(), static_cast<int64_t>(p.size()), 1);
+    const double t = target - row.lowest;
+    if (t >= row.mean_rise) return 0.0;
+    return t < 0.0 ? INFINITE : t == 0.0 ? set.project_to_vertex(row).cost : set.project_alone(row, t).cost;
 }
 
 // f* at one y of the normal form; f*' where `derivative`.
@@ -164,7 +167,10 @@ template <class D, class... Parameters> void bind_divergence(nb::module_& m, con
         for (size_t i = 0; i < y.size(); ++i) out(i) = conjugate_at(divergence, y(i), derivative);
     };
     bind_set<Penalized<D>>(m, ("Penalized" + name).c_str());
-    bind_set<Constrained<D>>(m, ("Constrained" + name).c_str()).def("project", &project_row<Constrained<D>>);
+    bind_set<Constrained<D>>(m, ("Constrained" + name).c_str())
+        .def("project", [](const Constrained<D>& set, Numbers p, Numbers x, double target) {
+            return project_row(SmoothProjection<D>(set.divergence), p, x, target);
+        });
     nb::class_<D> bound(m, name.c_str());
     bound.def(nb::init<Parameters...>())
         .def("f", generator)

@@ -2,16 +2,15 @@
 
 namespace robustmdp {
 
-// Total variation has a kink instead of a smooth conjugate, and sets of its own.
-struct TotalVariation {};
-
 void bind_total_variation(nb::module_& m) {
     nb::class_<Nominal> nominal = bind_set<Nominal>(m, "Nominal");
     nominal.def(nb::init<>());
     bind_learners(nominal, [](const Nominal&) { return NoPrice{}; });
     bind_set<PenalizedTotalVariation>(m, "PenalizedTotalVariation");
     bind_set<ConstrainedTotalVariation>(m, "ConstrainedTotalVariation")
-        .def("project", &project_row<ConstrainedTotalVariation>);
+        .def("project", [](const ConstrainedTotalVariation&, Numbers p, Numbers x, double target) {
+            return project_row(VariationProjection{}, p, x, target);
+        });
     nb::class_<TotalVariation> bound(m, "TotalVariation");
     bound.def(nb::init<>())
         .def("penalized", [](const TotalVariation&) { return PenalizedTotalVariation{}; })

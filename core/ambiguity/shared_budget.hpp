@@ -1,0 +1,566 @@
+// One state whose actions share nature's budget, or its price.
+//
+// max over random policies of min over P of sum_a pi_a E_{P_a} z_a = min over P of max over a of E_{P_a} z_a: the value is
+// the least u with K(u) = sum_a kappa_a(u) <= budget, or the least of u + price K(u). K is convex and falls with the slope
+// -sum_a theta_a(u), so that Newton's steps for the budget,
+//     u + (K(u) - budget)/sum_a theta_a(u),
+// never pass the root: they are dual values, those of the policy pi_a = theta_a/sum theta.
+#pragma once
+
+#include "../response.hpp"
+#include "projection.hpp"
+
+#include <vector>
+
+namespace robustmdp {
+
+// The rows of one state's actions, WIDTH side by side.
+class StateRows {
+public:
+    StateRows(const Model& model, int columns) {
+        int64_t most = 0;
+        for (int64_t s = 0; s < model.n_states; ++s) {
+            const int64_t count = model.state_ptr[s + 1] - model.state_ptr[s];
+            most = count > most ? count : most;
+        }
+        const int64_t groups = (most + WIDTH - 1) / WIDTH;
+        blocks_.reserve(groups);
+        for (int64_t g = 0; g < groups; ++g) blocks_.emplace_back(model.longest_row, columns);
+        base_.resize(groups * WIDTH);
+        mean_.resize(groups * WIDTH);
+        terms_.resize(groups * WIDTH);
+    }
+
+    template <class Set> void fill(const Set& set, const Model& model, const double* outcome, int64_t state) {
+        first_pair = model.state_ptr[state];
+        count = static_cast<int>(model.state_ptr[state + 1] - first_pair);
+        groups = (count + WIDTH - 1) / WIDTH;
+        for (int g = 0; g < groups; ++g) {
+            int64_t pairs[WIDTH];
+            for (int l = 0; l < WIDTH; ++l) {
+                const int a = WIDTH * g + l;
+                pairs[l] = first_pair + (a < count ? a : count - 1);
+            }
+            const bool is_whole = WIDTH * (g + 1) <= count;
+            blocks_[g].fill(set, model, outcome, pairs, is_whole);
+            const Rows<Lanes>& rows = blocks_[g].side_by_side();
+            for (int l = 0; l < WIDTH; ++l) {
+                const int a = WIDTH * g + l;
+                base_[a] = model.sign * model.fixed_reward(pairs[l]) + rows.lowest[l];
+                mean_[a] = rows.mean_rise[l];
+                terms_[a] = 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0;
+            }
+        }
+    }
+
+    int64_t first_pair = 0;
+    int count = 0, groups = 0;
+
+    const Rows<Lanes>& side_by_side(int g) const { return blocks_[g].side_by_side(); }
+    Rows<double> row(int a) const { return blocks_[a / WIDTH].row(a % WIDTH); }
+    int64_t length(int a) const { return blocks_[a / WIDTH].length(a % WIDTH); }
+    // z = base + (x - min x)
+    double base(int a) const { return base_[a]; }
+    double mean_rise(int a) const { return mean_[a]; }
+    double mean(int a) const { return base_[a] + mean_[a]; }
+    double terms(int a) const { return terms_[a]; }
+    Lanes bases(int g) const { return load_loose(&base_[WIDTH * g]); }
+    Lanes mean_rises(int g) const { return load_loose(&mean_[WIDTH * g]); }
+
+    // The first action with the largest mean, and with the largest minimum.
+    int best_mean() const {
+        return first_largest([&](int a) { return mean(a); });
+    }
+    int best_minimum() const {
+        return first_largest([&](int a) { return base(a); });
+    }
+
+private:
+    template <class Number> int first_largest(Number number) const {
+        int best = 0;
+        for (int a = 1; a < count; ++a)
+            if (number(a) > number(best)) best = a;
+        return best;
+    }
+
+    std::vector<Block> blocks_;
+    std::vector<double> base_, mean_, terms_;
+};
+
+// Sums over the actions at one u.
+struct Shares {
+    double cost, theta, bend;
+};
+
+// The value of a state and the policy that earns it.
+enum class Place { INSIDE, FLOOR, MODEL };
+
+struct Saddle {
+    double value;
+    double u;  // where nature brings the actions down to
+    Place place;
+};
+
+struct StateBounds {
+    double lower, upper;
+};
+
+// A set P that projects rows makes one for states. `level` is the budget, or the price where PRICED.
+template <class P, bool PRICED> class SharedBudget {
+public:
+    using RowSet = P;
+    static constexpr bool IS_PRICED = PRICED;
+    static constexpr int MEMORY = P::MEMORY + 1;  // of each row, and of the state: where u lay
+
+    SharedBudget() : set_() {}
+    explicit SharedBudget(const P& set) : set_(set) {}
+    const P& rows() const { return set_; }
+
+    // Numbers of one state: what projections found, where they start, the policy, nature's answers.
+    class Work {
+    public:
+        explicit Work(const Model& model) {
+            int64_t pairs = 0, transitions = 0;
+            for (int64_t s = 0; s < model.n_states; ++s) {
+                const int64_t first = model.state_ptr[s], last = model.state_ptr[s + 1];
+                pairs = std::max(last - first, pairs);
+                transitions = std::max(model.indptr[last] - model.indptr[first], transitions);
+            }
+            const int64_t groups = (pairs + WIDTH - 1) / WIDTH;
+            at.resize(groups);
+            start.resize(groups * P::MEMORY);
+            for (auto* numbers : {&below, &above, &share, &mean}) numbers->resize(groups * WIDTH);
+            for (auto* numbers : {&answers, &others, &scratch}) numbers->resize(transitions);
+        }
+
+        double theta(int a) const { return at[a / WIDTH].theta[a % WIDTH]; }
+
+        std::vector<Projected<Lanes>> at;
+        std::vector<Lanes> start;
+        std::vector<double> below, above;              // theta on the two sides of a kink
+        std::vector<double> share;                     // the policy
+        std::vector<double> answers, others, scratch;  // rows one after the other
+        std::vector<double> mean;                      // of the answers, less the minimum
+        double place = NOT_A_NUMBER;                   // (top - u)/(top - floor)
+    };
+
+    void recall(const StateRows& rows, const Model& model, const double* memory, Work& work) const {
+        for (int m = 0; m < P::MEMORY; ++m)
+            for (int a = 0; a < WIDTH * rows.groups; ++a)
+                work.start[P::MEMORY * (a / WIDTH) + m][a % WIDTH] =
+                    memory[m * model.n_pairs + rows.first_pair + std::min(a, rows.count - 1)];
+        work.place = memory[P::MEMORY * model.n_pairs + rows.first_pair];
+    }
+
+    void remember(const StateRows& rows, const Model& model, const Work& work, double* memory) const {
+        for (int m = 0; m < P::MEMORY; ++m)
+            for (int a = 0; a < rows.count; ++a)
+                memory[m * model.n_pairs + rows.first_pair + a] = work.start[P::MEMORY * (a / WIDTH) + m][a % WIDTH];
+        memory[P::MEMORY * model.n_pairs + rows.first_pair] = work.place;
+    }
+
+    // The best policy against nature, in work.share, and the projections at u.
+    Saddle solve(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
+        const double floor = rows.base(rows.best_minimum()), top = rows.mean(rows.best_mean());
+        if (is_nominal(level) || !(top - floor > 0.0)) {
+            choose(rows, rows.best_mean(), work);
+            return {top, top, Place::MODEL};
+        }
+        if (is_free(level)) {
+            settle_at_floor(rows, floor, work);
+            return {floor, floor, Place::FLOOR};
+        }
+        const Saddle found = PRICED ? find_least(rows, level, floor, top, accuracy, work)
+                                    : find_root(rows, level, floor, top, accuracy, work);
+        work.place = (top - found.u) / (top - floor);
+        return found;
+    }
+
+    // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
+    StateBounds bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+        const double lower = bound_policy(rows, level, at, work);
+        const double cost = answer(rows, level, at, work);
+        double upper = -INFINITE;
+        for (int a = 0; a < rows.count; ++a)
+            upper = std::max(upper, rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
+        if (PRICED && !is_nominal(level)) upper += level * cost;
+        const double rounding = 4.0 * (rows.count + 2) * EPS * (magnitude(lower) + magnitude(upper));
+        return {lower - rounding, upper + rounding};
+    }
+
+    // What the policy of work.share is worth, a dual value; nature's answer is left in work.answers.
+    double solve_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
+        return answer_given(rows, level, accuracy, work).value;
+    }
+
+    // Bounds of that; nature's answer is left in work.answers and work.mean.
+    StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
+        const Reply reply = answer_given(rows, level, Accuracy::EXACT, work);
+        double lower = 0.0, upper = 0.0, cost = 0.0, size = 0.0;
+        if (!PRICED && 0.0 < reply.price && reply.price < INFINITE) lower = -reply.price * level, size = -lower;
+        const double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            if (!is_free(level) && !is_nominal(level)) cost += cost_of(row, out, rows.terms(a));
+            out += row.length;
+            if (!(work.share[a] > 0.0)) continue;
+            const double least = reply.price == INFINITE ? row.mean_rise - mean_slack(row, rows.terms(a))
+                                 : reply.price == 0.0 || row.spread == 0.0
+                                     ? 0.0
+                                     : set_.lower_price(row, reply.price / work.share[a], rows.terms(a));
+            lower += work.share[a] * (rows.base(a) + least);
+            size += magnitude(work.share[a] * (rows.base(a) + least));
+        }
+        cost = enter_budget(rows, level, cost, work);
+        for (int a = 0; a < rows.count; ++a)
+            upper += work.share[a] * (rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
+        if (PRICED && cost > 0.0) upper += level * cost;
+        const double rounding = 4.0 * (rows.count + 4) * EPS * (size + magnitude(upper));
+        return {lower - rounding, upper + rounding};
+    }
+
+    // What the answers of the last bound cost, at most.
+    double paid(const StateRows& rows, const Work& work) const {
+        double cost = 0.0;
+        const double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            cost += set_.measure(row, out);
+            out += row.length;
+        }
+        return cost;
+    }
+
+private:
+    static bool is_nominal(double level) { return PRICED ? level == INFINITE : level == 0.0; }
+    static bool is_free(double level) { return PRICED ? level < LEAST_WEIGHT : level == INFINITE; }
+
+    static void choose(const StateRows& rows, int action, Work& work) {
+        for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
+    }
+
+    // kappa of all rows at u.
+    Shares project(const StateRows& rows, double u, Accuracy accuracy, Work& work) const {
+        const Lanes zero = broadcast<Lanes>(0.0);
+        Lanes cost = zero, theta = zero, bend = zero;
+        for (int g = 0; g < rows.groups; ++g) {
+            const Lanes target = u - rows.bases(g);
+            LaneBits idle = target >= rows.mean_rises(g);
+            for (int l = rows.count - WIDTH * g; l < WIDTH; ++l) idle[l] = -1;
+            Projected<Lanes>& at = work.at[g];
+            at = not_projected<Lanes>();
+            if (!all(idle)) {
+                if constexpr (!P::ALONE)
+                    at = set_.project(rows.side_by_side(g), target, idle | (target <= zero), &work.start[P::MEMORY * g],
+                                      accuracy, WARM_PASSES);
+                finish(rows, g, target, idle, at);
+                if constexpr (P::MEMORY > 0) {
+                    Lanes renewed[P::MEMORY];
+                    set_.remember(rows.side_by_side(g), at, renewed);
+                    for (int m = 0; m < P::MEMORY; ++m)
+                        work.start[P::MEMORY * g + m] =
+                            select(idle | (target <= zero), work.start[P::MEMORY * g + m], renewed[m]);
+                }
+                at.cost = select(idle, zero, at.cost);
+                at.theta = select(idle, zero, at.theta);
+                at.bend = select(idle, zero, at.bend);
+            }
+            cost += at.cost, theta += at.theta, bend += at.bend;
+        }
+        const auto sum = [](Lanes x) { return (x[0] + x[1]) + (x[2] + x[3]); };
+        return {sum(cost), sum(theta), sum(bend)};
+    }
+
+    // The rows that were not solved side by side.
+    void finish(const StateRows& rows, int g, Lanes target, LaneBits idle, Projected<Lanes>& at) const {
+        for (int l = 0; l < WIDTH; ++l) {
+            const bool at_vertex = target[l] <= 0.0;
+            if (idle[l] || (!at_vertex && at.converged[l])) continue;
+            const Rows<double> row = rows.row(WIDTH * g + l);
+            const Projected<double> one = at_vertex ? set_.project_to_vertex(row) : set_.project_alone(row, target[l]);
+            at.cost[l] = one.cost, at.theta[l] = one.theta, at.bend[l] = one.bend;
+            at.first[l] = one.first, at.second[l] = one.second, at.share[l] = one.share;
+        }
+    }
+
+    // All rows at the floor, the policy that is best there.
+    Shares settle_at_floor(const StateRows& rows, double floor, Work& work) const {
+        choose(rows, rows.best_minimum(), work);
+        return project(rows, floor, Accuracy::EXACT, work);
+    }
+
+    Saddle find_root(const StateRows& rows, double budget, double floor, double top, Accuracy accuracy,
+                     Work& work) const {
+        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 2.0 * EPS) * size;
+        double low = floor, high = top, u = first_place(work, floor, top), value = floor;
+        bool looked_at_floor = false;
+        for (int pass = 0; pass < MOST_PASSES; ++pass) {
+            if (u == floor) {
+                if (settle_at_floor(rows, floor, work).cost <= budget) return {floor, floor, Place::FLOOR};
+                looked_at_floor = true;
+                u = 0.5 * (low + high);
+            }
+            const Shares at = project(rows, u, accuracy, work);
+            const double step = (at.cost - budget) / at.theta, next = u + step;
+            value = larger(next, value);
+            (step > 0.0 ? low : high) = u;
+            // What is left is of second order in the step, where the bend is known.
+            const bool close = P::IS_SMOOTH && accuracy == Accuracy::FAST &&
+                               magnitude(step) * at.bend < 0.125 * at.theta &&
+                               0.5 * step * step * at.bend <= tolerance * at.theta;
+            if (close || magnitude(step) <= tolerance || high - low <= EPS * size) break;
+            const bool inside = low < next && next < high;
+            u = inside ? next : low == floor && !looked_at_floor ? floor : 0.5 * (low + high);
+        }
+        share_evenly(rows, work);
+        return {value, u, Place::INSIDE};
+    }
+
+    static double first_place(const Work& work, double floor, double top) {
+        if (work.place == 1.0) return floor;
+        const double u = top - (top - floor) * work.place;
+        return floor < u && u < top ? u : floor + 0.5 * (top - floor);
+    }
+
+    // One side of the least of h(u) = u + price K(u).
+    struct Side {
+        double u, h, slope;
+    };
+
+    Saddle find_least(const StateRows& rows, double price, double floor, double top, Accuracy accuracy,
+                      Work& work) const {
+        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * size;
+        Side low{floor, INFINITE, -INFINITE}, high{top, top, 1.0};
+        std::fill(work.above.begin(), work.above.end(), 0.0);
+        double u = first_place(work, floor, top), predicted = -INFINITE;
+        bool looked_at_floor = false;
+        for (int pass = 0; pass < MOST_PASSES; ++pass) {
+            looked_at_floor |= u == floor;
+            const Shares sum = project(rows, u, accuracy, work);
+            const Side at{u, u + price * sum.cost, 1.0 - price * sum.theta};
+            if (at.u == floor && at.slope >= 0.0) {
+                share_out(rows, [&](int a) { return price * work.theta(a); }, rows.best_minimum(), work);
+                return {at.h, floor, Place::FLOOR};
+            }
+            // Two tangents that meet on h have found its least value between them.
+            if (at.h - predicted <= tolerance) {
+                const double from_low = mixture(rows, price, work);
+                const auto mixed = [&](int a) {
+                    return price * (from_low * work.below[a] + (1.0 - from_low) * work.above[a]);
+                };
+                share_out(rows, mixed, rows.best_mean(), work);
+                return {at.h, u, Place::INSIDE};
+            }
+            const double curvature = price * sum.bend, gain = 0.5 * at.slope * at.slope / curvature;
+            const double error = accuracy == Accuracy::FAST ? 4.0 * gain * magnitude(at.slope) : gain;
+            if (P::IS_SMOOTH && magnitude(at.slope) < 0.1 && error <= 0.25 * tolerance) {
+                share_evenly(rows, work);
+                return {at.h - gain, u, Place::INSIDE};
+            }
+            std::vector<double>& side = at.slope < 0.0 ? work.below : work.above;
+            for (int a = 0; a < rows.count; ++a) side[a] = work.theta(a);
+            (at.slope < 0.0 ? low : high) = at;
+            if (high.u - low.u <= 2.0 * EPS * size) break;
+            const double newton = u - at.slope / curvature;
+            if (P::IS_SMOOTH && low.u < newton && newton < high.u) {
+                u = newton;
+            } else if (low.slope > -INFINITE) {
+                const double width = high.u - low.u;
+                const double move = (high.h - high.slope * width - low.h) / (low.slope - high.slope);
+                predicted = low.h + low.slope * move;
+                u = 0.0 < move && move < width ? low.u + move : low.u + 0.5 * width;
+            } else {
+                u = looked_at_floor ? 0.5 * (low.u + high.u) : floor;
+            }
+        }
+        share_evenly(rows, work);
+        return {high.h, high.u, Place::INSIDE};
+    }
+
+    // The share of the left side's theta with which they sum to 1/price.
+    static double mixture(const StateRows& rows, double price, const Work& work) {
+        double below = 0.0, above = 0.0;
+        for (int a = 0; a < rows.count; ++a) below += work.below[a], above += work.above[a];
+        return smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0);
+    }
+
+    static void share_evenly(const StateRows& rows, Work& work) {
+        double total = 0.0;
+        for (int a = 0; a < rows.count; ++a) total += work.theta(a);
+        for (int a = 0; a < rows.count; ++a) work.share[a] = work.theta(a) / total;
+    }
+
+    // The policy of these shares, whose rest goes to one action.
+    template <class Part> static void share_out(const StateRows& rows, Part part, int rest, Work& work) {
+        double total = 0.0;
+        for (int a = 0; a < rows.count; ++a) total += part(a);
+        const double scale = total > 1.0 ? 1.0 / total : 1.0;
+        for (int a = 0; a < rows.count; ++a) work.share[a] = scale * part(a);
+        work.share[rest] += larger(1.0 - scale * total, 0.0);
+    }
+
+    // sum_a pi_a price_a(weight/pi_a), less what the budget is worth: below the state's value for every policy pi.
+    double bound_policy(const StateRows& rows, double level, const Saddle& at, const Work& work) const {
+        if (at.place == Place::MODEL) {
+            const int best = rows.best_mean();
+            return rows.mean(best) - mean_slack(rows.row(best), rows.terms(best));
+        }
+        if (is_free(level) || (!PRICED && at.place == Place::FLOOR)) return rows.base(rows.best_minimum());
+        double weight = level, lower = 0.0, size = 0.0;
+        if (!PRICED) {
+            double total = 0.0;
+            for (int a = 0; a < rows.count; ++a) total += work.theta(a);
+            weight = 1.0 / total;
+            lower = -weight * level;
+            size = weight * level;
+        }
+        for (int a = 0; a < rows.count; ++a) {
+            if (!(work.share[a] > 0.0)) continue;
+            const double part = work.share[a] * (rows.base(a) + bound_price(rows, a, weight / work.share[a], at.u, work));
+            lower += part;
+            size += magnitude(part);
+        }
+        return lower - 2.0 * (rows.count + 4) * EPS * size;
+    }
+
+    double bound_price(const StateRows& rows, int a, double weight, double u, const Work& work) const {
+        const Rows<double> row = rows.row(a);
+        const double target = u - rows.base(a);
+        if (row.spread == 0.0) return 0.0;
+        if (!(0.0 < target && target < rows.mean_rise(a))) return set_.lower_price(row, weight, rows.terms(a));
+        Projected<double> at = pick_lane(work.at[a / WIDTH], a % WIDTH);
+        at.theta = 1.0 / weight;
+        return set_.lower(row, at, rows.terms(a));
+    }
+
+    // What nature does at a price of its budget.
+    struct Reply {
+        double price, value, cost;
+    };
+
+    // All actions at a price, each at price/pi_a; rows go to `out`.
+    Reply reply_to_price(const StateRows& rows, double price, double* out, const Work& work) const {
+        Reply reply{price, 0.0, 0.0};
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            double value = row.mean_rise;
+            if (!(work.share[a] > 0.0) || price == INFINITE || row.spread == 0.0) {
+                stay(row, out);
+            } else if (price == 0.0) {
+                value = 0.0;
+                set_.respond_to_vertex(row, out);
+                reply.cost += set_.project_to_vertex(row).cost;
+            } else {
+                const Priced priced = set_.answer_price(row, price / work.share[a], out);
+                value = priced.value;
+                reply.cost += priced.cost;
+            }
+            reply.value += work.share[a] * (rows.base(a) + value);
+            out += row.length;
+        }
+        return reply;
+    }
+
+    Reply answer_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
+        double* out = work.answers.data();
+        if (is_nominal(level)) return reply_to_price(rows, INFINITE, out, work);
+        if (is_free(level)) return reply_to_price(rows, 0.0, out, work);
+        if constexpr (PRICED) return reply_to_price(rows, level, out, work);
+        return find_price(rows, level, accuracy, work);
+    }
+
+    // The dual of the budget, value(price) - price budget, is concave with the slope cost - budget. Its best price lies
+    // between one at which the answers cost too much (`others`) and one at which they do not (`answers`): by the
+    // intersection of the tangents, which ends at kinks, and of the secant of sqrt(cost) over 1/price, in turn.
+    Reply find_price(const StateRows& rows, double budget, Accuracy accuracy, Work& work) const {
+        Reply low = reply_to_price(rows, 0.0, work.answers.data(), work);
+        if (low.cost <= budget) return low;
+        double size = 0.0;
+        for (int a = 0; a < rows.count; ++a) size += work.share[a] * rows.mean_rise(a);
+        work.others.swap(work.answers);
+        Reply high = reply_to_price(rows, size / budget, work.answers.data(), work);
+        const double tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 2.0 * EPS) * size;
+        const auto dual = [&](const Reply& at) { return at.value - at.price * budget; };
+        for (int pass = 0; pass < MOST_PASSES && high.cost < budget; ++pass) {
+            const double width = high.price - low.price, fall = low.cost - budget, rise = budget - high.cost;
+            const double meeting = (dual(high) - dual(low) + rise * width) / (fall + rise);  // from low.price
+            const double gap = dual(low) + fall * meeting - larger(dual(low), dual(high));
+            if ((low.cost < INFINITE && gap <= tolerance) || width <= 2.0 * EPS * high.price) break;
+            double price = low.price + meeting;
+            if (pass % 2 == 0 || !(low.cost < INFINITE)) {
+                const double x = 1.0 / high.price, wanted = root(budget), reached = root(high.cost);
+                price = low.price > 0.0 ? 1.0 / (x + (1.0 / low.price - x) * (wanted - reached) / (root(low.cost) - reached))
+                                        : high.price * reached / wanted;
+            }
+            if (!(low.price < price && price < high.price)) price = low.price + 0.5 * width;
+            const Reply at = reply_to_price(rows, price, work.scratch.data(), work);
+            const bool dear = at.cost > budget;
+            (dear ? low : high) = at;
+            (dear ? work.others : work.answers).swap(work.scratch);
+        }
+        mix(rows, budget, low, high, work);
+        Reply best = dual(low) > dual(high) ? low : high;
+        best.value = dual(best);
+        return best;
+    }
+
+    // The mixture of both answers that uses up the budget.
+    static void mix(const StateRows& rows, double budget, const Reply& low, const Reply& high, Work& work) {
+        const double spare = budget - high.cost;
+        const double share = low.cost < INFINITE && spare > 0.0 ? spare / (low.cost - high.cost) : 0.0;
+        int64_t length = 0;
+        for (int a = 0; a < rows.count; ++a) length += rows.length(a);
+        for (int64_t j = 0; j < length; ++j)
+            work.answers[j] = share * work.others[j] + (1.0 - share) * work.answers[j];
+    }
+
+    // Nature's answer to the projections at u, moved back into the budget; what it costs, from above.
+    double answer(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+        double cost = 0.0;
+        double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            const double target = at.u - rows.base(a);
+            if (at.place == Place::MODEL || target >= rows.mean_rise(a)) {
+                stay(row, out);
+            } else if (target <= 0.0) {
+                set_.respond_to_vertex(row, out);
+            } else {
+                set_.respond(row, pick_lane(work.at[a / WIDTH], a % WIDTH), out, 1);
+            }
+            if (!is_free(level) && at.place != Place::MODEL) cost += cost_of(row, out, rows.terms(a));
+            out += row.length;
+        }
+        return enter_budget(rows, level, cost, work);
+    }
+
+    static void stay(const Rows<double>& row, double* out) {
+        for (int64_t j = 0; j < row.length; ++j) out[j] = row.mass(j);
+    }
+
+    // D(out, p) from above: a term's rounding is at most that of its ratio times the slope of f.
+    double cost_of(const Rows<double>& row, const double* out, double terms) const {
+        const double cost = larger(set_.measure(row, out), 0.0);
+        return cost + 8.0 * EPS * ((terms + 16.0) * cost + root(cost));
+    }
+
+    // D is convex on the way back to the model.
+    double enter_budget(const StateRows& rows, double level, double cost, Work& work) const {
+        const bool outside = !PRICED && cost > level;
+        const double kept = outside ? level / cost : 1.0;
+        double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            for (int64_t j = 0; outside && j < row.length; ++j) out[j] = kept * out[j] + (1.0 - kept) * row.mass(j);
+            work.mean[a] = mean_of(row, out, 1);
+            out += row.length;
+        }
+        return kept * cost;
+    }
+
+    static constexpr int MOST_PASSES = 200;
+
+    P set_;
+};
+
+}  // namespace robustmdp
