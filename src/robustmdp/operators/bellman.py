@@ -42,11 +42,15 @@ class Chain(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Nature's answer to v at every pair: the worst-case world, what it paid and its multipliers, both (S, A)."""
+    """Nature's answer to v at every pair: the worst-case world, what it paid and its multipliers, both (S, A).
+
+    Of a model with noise also the distributions of the noise, (n_pairs, K): the worst-case world is one of successors.
+    """
 
     model: MDP
     penalty: FloatArray
     eta: FloatArray
+    noise: FloatArray | None = None
 
 
 class _Answer(NamedTuple):
@@ -91,6 +95,11 @@ class RobustBellman:
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
+        _checks.must(
+            mdp.noise is None or not self.ambiguity.invents,
+            "support must be 'model' for a model made from noise, whose rows list values of the noise and not "
+            "successors: take mdp.without_noise() to let mass move to any state",
+        )
         low, high = mdp.reward_range
         self._largest_reward = max(-low, high)
         if not self.ambiguity.is_nominal:
@@ -194,7 +203,12 @@ class RobustBellman:
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
-        return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
+        return Response(
+            model,
+            mdp.table(answer.penalty, fill=0.0),
+            mdp.table(self._paper_eta(answer.eta), fill=np.nan),
+            None if mdp.noise is None else answer.data.reshape(mdp.n_pairs, -1),
+        )
 
     # what solvers call
 

@@ -156,6 +156,10 @@ class StepwiseResponse:
         """One MDP per step."""
         return WorstCases(self.bellman, self.v)
 
+    def at(self, step: int) -> Any:
+        """The answer at one step."""
+        return self.bellman.worst_case(self.v[range(len(self.v) - 1)[step] + 1])
+
     @property
     def penalty(self) -> FloatArray:
         """(T, S, A)"""
