@@ -54,12 +54,14 @@ class Status:
 
 
 class Adversary(Protocol):
-    """Nature's answer to a value function: (model, penalty, eta)."""
+    """Nature's answer to a value function: (model, penalty, eta), and the noise of one pair where there is some."""
 
     @property
     def mdp(self) -> Any: ...
 
     def worst_case(self, v: FloatArray) -> Any: ...
+
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray: ...
 
 
 def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
@@ -161,10 +163,15 @@ class Solution:
             f"step must be given with FiniteHorizon and left out otherwise: got {step}",
         )
         pair = world.pair(world.state_number(state), world.action_number(action))
-        answer = self._response.at(step) if is_stepwise else self._response
-        worst = answer.noise[pair]
-        noise = world.noise
-        return Table.of(noise=noise.column, nominal=noise.probabilities, worst_case=worst / worst.sum())
+        value, noise = self.base if step is None else self._after(step), world.noise
+        worst = self.adversary.worst_noise(value, pair)
+        return Table.of(noise=noise.column, nominal=noise.probabilities, worst_case=worst)
+
+    def _after(self, step: int) -> FloatArray:
+        """What nature answers to at a step."""
+        last = len(self.base) - 2
+        _checks.must(0 <= step <= last, f"step must lie in 0..{last}: got {step}")
+        return np.asarray(self.base[step + 1])
 
     @property
     def penalty(self) -> FloatArray:

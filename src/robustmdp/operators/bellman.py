@@ -42,15 +42,11 @@ class Chain(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Nature's answer to v at every pair: the worst-case world, what it paid and its multipliers, both (S, A).
-
-    Of a model with noise also the distributions of the noise, (n_pairs, K): the worst-case world is one of successors.
-    """
+    """Nature's answer to v at every pair: the worst-case world, what it paid and its multipliers, both (S, A)."""
 
     model: MDP
     penalty: FloatArray
     eta: FloatArray
-    noise: FloatArray | None = None
 
 
 class _Answer(NamedTuple):
@@ -197,18 +193,20 @@ class RobustBellman:
         """Nature's answer to v at every pair, the same whatever was solved before.
 
         The model keeps the rewards, or takes those of `onto`, a model with the same transitions; the penalty is
-        discount * weight * D.
+        discount * weight * D. Where there is a noise, the model has its outcomes merged; see `worst_noise`.
         """
         mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
-        return Response(
-            model,
-            mdp.table(answer.penalty, fill=0.0),
-            mdp.table(self._paper_eta(answer.eta), fill=np.nan),
-            None if mdp.noise is None else answer.data.reshape(mdp.n_pairs, -1),
-        )
+        return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
+
+    def worst_noise(self, v: npt.ArrayLike, pair: int) -> FloatArray:
+        """Nature's distribution of the noise at one pair of a model that has some, (K,), when it answers to v."""
+        self._set_outcome(v)
+        starts = np.append(0, np.diff(self.mdp.indptr)[pair])
+        row = self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan)).data
+        return np.asarray(row / row.sum())
 
     # what solvers call
 

@@ -143,6 +143,10 @@ class StepwiseAdversary:
         """At step t nature answers to v[t+1]."""
         return StepwiseResponse(self.bellman, v)
 
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
+        """The answer of one step, to the value after it, (S,)."""
+        return self.bellman.worst_noise(v, pair)
+
 
 @dataclass(frozen=True, eq=False)
 class StepwiseResponse:
@@ -155,10 +159,6 @@ class StepwiseResponse:
     def model(self) -> WorstCases:
         """One MDP per step."""
         return WorstCases(self.bellman, self.v)
-
-    def at(self, step: int) -> Any:
-        """The answer at one step."""
-        return self.bellman.worst_case(self.v[range(len(self.v) - 1)[step] + 1])
 
     @property
     def penalty(self) -> FloatArray:
