@@ -174,7 +174,9 @@ def _checked(
     """Next states, rewards and ends with their types; next state -1 where an action is unavailable."""
     place = combinations.describe
     raw = answers.next_state
-    missing = raw < 0 if raw.dtype.kind in columns.NUMBERS else np.zeros(len(raw), dtype=bool)
+    if raw.dtype.kind not in columns.NUMBERS:
+        columns.refuse(0, "be a whole number", "next_state", raw, place)
+    missing = raw < 0
     following = columns.whole_numbers("next_state", np.where(missing, 0, raw), place=place)
     must = f"lie in 0..{n_states} ({n_states} is the end)"
     columns.refuse_where(following > n_states, must, "next_state", following, place)
