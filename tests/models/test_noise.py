@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import robustmdp as rm
-from oracles import primal, sets
+from oracles import naive_mdp, primal, sets
 from robustmdp.models import Noise
 from robustmdp.models.mdp import MDP
 from robustmdp.planning.totals.graphs import components, edges
@@ -229,6 +229,36 @@ def test_rows_against_cvxpy(divergence: Any, seed: int) -> None:
         for pair in range(0, mdp.n_pairs, 3):
             wanted = referee(divergence, mdp.noise.probabilities, z.reshape(mdp.n_pairs, -1)[pair], 0.2)  # type: ignore[union-attr]
             assert q[mdp.states[pair], mdp.actions[pair]] == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("form", naive_mdp.FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("divergence", naive_mdp.DIVERGENCES, ids=repr)
+def test_sweeps_against_rows_one_by_one(divergence: Any, form: Any) -> None:
+    ambiguity = form(divergence, naive_mdp.LEVELS[form])
+    for seed, size in ((0, 3), (1, 9), (2, 70)):
+        mdp, _ = random_world(seed, size)
+        v = np.random.default_rng(seed).normal(0.0, 3.0, mdp.n_states)
+        wanted = naive_mdp.bellman(naive_mdp.of_mdp(mdp), ambiguity, v)
+        bellman = rm.RobustBellman(mdp, ambiguity)
+        bracket = bellman.bracket(v)
+        assert np.all(bracket.lower <= wanted + 1e-9)
+        assert np.all(wanted <= bracket.upper + 1e-9)
+        assert np.abs(bellman.apply(v) - wanted).max() <= 1e-8
+
+
+@pytest.mark.parametrize("solver", [rm.ValueIteration(), rm.PolicyIteration()], ids=repr)
+@pytest.mark.parametrize("ambiguity", SETS[:6], ids=repr)
+def test_bounds_hold_for_every_solver(ambiguity: Any, solver: Any) -> None:
+    for seed in range(5):
+        mdp, _ = random_world(seed, 12)
+        mdp = mdp.with_discount(0.99)
+        found = rm.solve(mdp, ambiguity, solver=solver, tol=1e-7)
+        exact = rm.solve(mdp, ambiguity, tol=1e-10)
+        assert found.converged
+        assert np.all(found.lower <= exact.upper)
+        assert np.all(exact.lower <= found.upper)
+        own = rm.evaluate(mdp, found.policy, ambiguity, tol=1e-10)
+        assert np.all(found.lower <= own.upper)
 
 
 @each_set
