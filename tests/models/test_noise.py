@@ -177,6 +177,8 @@ def test_vectors_come_by_component() -> None:
 def test_values_may_be_words_or_objects() -> None:
     words = rm.MDP.from_noise(lambda s, a, w: (s, float(len(w))), 1, 1, [0.5, 0.5], 0.9, values=["dry", "flood"])
     assert words.rewards.tolist() == [3.0, 5.0]
+    assert Noise.of([0.5, 0.5], [1, "a"]).values.tolist() == [1, "a"]
+    assert Noise.of([0.5, 0.5], [(1, "a"), (2, "b")]).values.tolist() == [(1, "a"), (2, "b")]
     things = [{"rain": 1}, {"rain": 2, "wind": 3}]
     objects = rm.MDP.from_noise(lambda s, a, w: (s, float(len(w))), 1, 1, [0.5, 0.5], 0.9, values=things)
     assert objects.rewards.tolist() == [1.0, 2.0]
@@ -373,7 +375,7 @@ def test_a_model_must_be_what_its_noise_says() -> None:
 @pytest.mark.parametrize("support", ["all", [0, 1]])
 def test_sets_that_add_successors_refuse(support: Any) -> None:
     for ambiguity in (rm.L1(0.1, support=support), rm.Contamination(0.1, support=support)):
-        with pytest.raises(ValueError, match="support must be 'model' for a model made from noise"):
+        with pytest.raises(ValueError, match="a set must not add successors to a model made from noise"):
             rm.solve(STORE, ambiguity)
         rm.solve(STORE.without_noise(), ambiguity)
 

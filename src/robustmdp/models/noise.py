@@ -106,7 +106,8 @@ def _as_values(given: Any) -> npt.NDArray[Any]:
         array = np.array(given)
     except (TypeError, ValueError):  # nested lists of different lengths
         return _listed(given)
-    if array.ndim == 1 and array.dtype.kind in "bU":
+    is_words = array.dtype.kind == "U" and all(isinstance(value, str) for value in given)  # 1 beside "a" stays 1
+    if array.ndim == 1 and (array.dtype.kind == "b" or is_words):
         return array
     if array.ndim in (1, 2) and array.dtype.kind == "f":
         return array.astype(np.float64)

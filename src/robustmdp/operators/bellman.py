@@ -93,8 +93,8 @@ class RobustBellman:
         self.ambiguity = check_ambiguity(ambiguity)
         _checks.must(
             mdp.noise is None or not self.ambiguity.invents,
-            "support must be 'model' for a model made from noise, whose rows list values of the noise and not "
-            "successors: take mdp.without_noise() to let mass move to any state",
+            "a set must not add successors to a model made from noise, whose rows list values of the noise: take "
+            f"support='model' or mdp.without_noise(), got {self.ambiguity}",
         )
         low, high = mdp.reward_range
         self._largest_reward = max(-low, high)
