@@ -14,6 +14,7 @@ from mpmath import mpf
 
 import robustmdp as rm
 from oracles import naive_mdp, primal, sets
+from robustmdp.analysis.nature import rows_of
 from robustmdp.models import Noise
 from robustmdp.models.mdp import MDP
 from robustmdp.planning.totals.graphs import components, edges
@@ -296,10 +297,13 @@ def test_worst_noise_by_names_and_steps() -> None:
     named = store(state_names=[f"{s} left" for s in range(5)], action_names=[f"order {a}" for a in range(4)])
     solution = rm.solve(named, rm.L1(0.4))
     assert solution.worst_noise("1 left", "order 2") == solution.worst_noise(1, 2)
-    stepwise = rm.solve(STORE, rm.L1(0.4), criterion=rm.FiniteHorizon(3))
-    z = STORE.rewards.reshape(-1, 5)[STORE.pair(1, 2)]
-    last = stepwise.worst_noise(1, 2, step=2)["worst_case"]  # nothing follows, so the rewards alone count
-    assert last @ z == pytest.approx(float(sets.worst_value(rm.L1(0.4), NOISE.tolist(), z.tolist())), abs=1e-9)
+    doubt = rm.L2(0.2)
+    stepwise = rm.solve(STORE, doubt, criterion=rm.FiniteHorizon(3))
+    for step in range(3):
+        outcomes = STORE.rewards + 0.9 * stepwise.value[step + 1][STORE.indices]
+        z = outcomes.reshape(-1, 5)[STORE.pair(1, 2)]
+        worst = stepwise.worst_noise(1, 2, step=step)["worst_case"]
+        assert worst @ z == pytest.approx(float(sets.worst_value(doubt, NOISE.tolist(), z.tolist(), mpf)), abs=1e-7)
     with pytest.raises(ValueError, match="step must be given with FiniteHorizon"):
         stepwise.worst_noise(1, 2)
     with pytest.raises(ValueError, match=re.escape("step must lie in 0..2: got 3")):
@@ -539,6 +543,22 @@ def test_total_rewards_of_random_worlds(seed: int) -> None:
     steps = rm.FiniteHorizon(4)
     both = [rm.solve(world, rm.Nominal(), criterion=steps).value for world in (mdp, mdp.without_noise())]
     assert np.abs(both[0] - both[1]).max() <= 1e-9
+
+
+def test_pages_and_counts_speak_of_successors() -> None:
+    doubt = rm.L1(0.4)
+    solution = rm.solve(STORE, doubt)
+    (row,) = rows_of(STORE, doubt, solution.value, [0], np.full(5, 1))
+    merged = STORE.without_noise()
+    assert row.successors == ("0", "1")
+    assert row.nominal.tolist() == merged.row(0, 1)["probability"].tolist()
+    assert row.worst == pytest.approx(solution.worst_case.row(0, 1)["probability"].tolist())
+    log = rm.Trajectory([0, 1], [1, 2], [0.0, 0.0], [1, 0])
+    counts = rm.estimate(log, 0.9, known=STORE).counts
+    assert np.array_equal(counts.next_state, merged.indices)
+    assert counts.count.sum() == 2
+    fresh = counts.count == 0
+    assert counts.reward[fresh] == pytest.approx(merged.rewards[fresh])  # what was never seen has the mean
 
 
 def test_many_repetitions_of_one_edge() -> None:
