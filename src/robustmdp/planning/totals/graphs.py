@@ -25,7 +25,7 @@ class Groups(NamedTuple):
 def _graph(sources: npt.NDArray[Any], targets: npt.NDArray[Any], size: int) -> Any:
     import scipy.sparse as sp
 
-    ones = np.ones(len(sources), dtype=np.bool_)  # edges may repeat, and bytes would overflow
+    ones = np.ones(len(sources), dtype=np.int8)
     return sp.csr_array((ones, (sources, targets)), shape=(size, size))
 
 
