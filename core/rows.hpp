@@ -27,7 +27,7 @@ struct Model {
     // The part of the reward that does not depend on nature.
     double fixed_reward(int64_t pair) const { return rewards_on_successors ? 0.0 : rewards[pair]; }
 
-    bool has_successor(int64_t pair, int32_t state) const {
+    bool has_successor(int64_t pair, int32_t state) const {  // rows of models with noise, unsorted, are never asked
         return std::binary_search(indices + indptr[pair], indices + indptr[pair + 1], state);
     }
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _display
+from robustmdp import _checks, _display
+from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,12 +54,14 @@ class Status:
 
 
 class Adversary(Protocol):
-    """Nature's answer to a value function: (model, penalty, eta)."""
+    """Nature's answer to a value function: (model, penalty, eta), and the noise of one pair where there is some."""
 
     @property
     def mdp(self) -> Any: ...
 
     def worst_case(self, v: FloatArray) -> Any: ...
+
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray: ...
 
 
 def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
@@ -130,6 +133,45 @@ class Solution:
     def worst_case(self) -> Any:
         """The world that nature makes of it, an MDP with the rewards of the original one; one per step if finite."""
         return self._response.model
+
+    def worst_noise(self, state: int | str, action: int | str, *, step: int | None = None) -> Table:
+        """Nature's distribution of the noise at one pair, for a model made by `MDP.from_noise`.
+
+        Parameters
+        ----------
+        state, action : numbers or names
+        step : with FiniteHorizon only, which of its steps
+
+        Returns
+        -------
+        Table with columns noise, nominal and worst_case: a value of the noise and its two probabilities.
+
+        >>> import robustmdp as rm
+        >>> store = rm.MDP.from_noise(lambda s, a, noise: (0, 1.0 * noise), 1, 1, [0.5, 0.5], 0.9)
+        >>> rm.solve(store, rm.Constrained(rm.TotalVariation(), 0.25)).worst_noise(0, 0)
+        Table, 2 rows
+          noise  nominal  worst_case
+              0      0.5        0.75
+              1      0.5        0.25
+        """
+        world = self.adversary.mdp
+        if getattr(world, "noise", None) is None:
+            _checks.fail("worst_noise needs a model made by MDP.from_noise: this one lists successors, not noise")
+        is_stepwise = self.value.ndim == 2
+        _checks.must(
+            (step is not None) == is_stepwise,
+            f"step must be given with FiniteHorizon and left out otherwise: got {step}",
+        )
+        pair = world.pair(world.state_number(state), world.action_number(action))
+        value, noise = self.base if step is None else self._after(step), world.noise
+        worst = self.adversary.worst_noise(value, pair)
+        return Table.of(noise=noise.column, nominal=noise.probabilities, worst_case=worst)
+
+    def _after(self, step: int) -> FloatArray:
+        """What nature answers to at a step."""
+        last = len(self.base) - 2
+        _checks.must(0 <= step <= last, f"step must lie in 0..{last}: got {step}")
+        return np.asarray(self.base[step + 1])
 
     @property
     def penalty(self) -> FloatArray:

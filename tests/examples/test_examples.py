@@ -80,6 +80,32 @@ def test_inventory(tmp_path, capsys):
     assert f"{np.array(gains)[:, module.MEANS > 5.0].mean():.2f}" in said
 
 
+def test_inventory_demand(tmp_path, capsys):
+    module = script("inventory_demand")
+    found = module.main(tmp_path)
+    said = capsys.readouterr().out
+    check_picture(tmp_path, "inventory_demand")
+    assert found.model.noise.probabilities.sum() == pytest.approx(1.0)
+    assert (found.robust.value <= found.nominal.value).all()
+    worst = found.robust.worst_noise(0, int(found.robust.policy[0]))
+    assert worst["worst_case"] @ worst["noise"] < worst["nominal"] @ worst["noise"]  # nature makes demand fall
+    assert 0 < found.price < 0.05 * found.nominal.value[0]
+    assert f"robust earns {found.price:.1f} less" in said
+    for side, sign in (("lower", 1), ("higher", -1)):
+        means, gain = found.tried[side]
+        assert len(means) == len(gain) == module.WORLDS
+        assert sign * gain.mean() > 3.0 * gain.std(ddof=1) / np.sqrt(module.WORLDS)
+        assert f"Where demand is {side}, robust gains {gain.mean():+.2f} " in said
+    assert (found.tried["higher"][1] < 0).all()
+
+
+def test_the_shop_sells_what_it_has():
+    module = script("inventory_demand")
+    assert module.step(3, 4, 5) == (2, 5 * 5 - 3 * 4 - 4 - 0.1 * 2)
+    assert module.step(58, 19, 70) == (0, 5 * 59 - 3 * 19 - 4 - 11)
+    assert module.step(2, 0, 0) == (2, -0.2)
+
+
 def test_the_store_with_the_true_demand_is_the_true_store():
     module = script("inventory")
     mean, size = module.TRUE_MEAN, module.CAPACITY + 1

@@ -161,6 +161,11 @@ def _at_transitions(name: str, bounds: Any, model: Any) -> FloatArray:
     if _is_by_transition(bounds):
         _checks.must(shape == (nnz,), f"{name} must have one entry per transition ({nnz}): got {shape[0]}")
         return np.asarray(bounds)
+    _checks.must(
+        model.noise is None,
+        f"{name} must have one entry per transition ({nnz}) for a model made from noise, which has no probabilities of "
+        f"successors: got shape {shape}",
+    )
     n_states, n_actions, columns = model.n_states, model.n_actions, model.n_states + int(model.can_end)
     lengths = np.diff(model.indptr)
     states, actions = np.repeat(model.states, lengths), np.repeat(model.actions, lengths)

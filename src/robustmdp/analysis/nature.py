@@ -36,6 +36,7 @@ def rows_of(
 ) -> list[Row]:
     """What nature makes of the pairs (state, policy[state]) when it answers to a value."""
     worst = RobustBellman(mdp, ambiguity).worst_case(value).model
+    mdp = mdp.without_noise()  # the worst case is one of successors, too
     values = np.append(value, 0.0)
     rows = []
     for state in np.asarray(states, dtype=np.int64).tolist():

@@ -118,6 +118,11 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
 
 def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -> Path:
     """The files of a model, all of them or none."""
+    _checks.must(
+        model.mdp.noise is None or format.apart,
+        f"a model made from noise must be in a .safetensors file, since {format.name} has one probability for each "
+        "successor: write mdp.without_noise() to merge outcomes",
+    )
     file = main_file(path, format)
     notes = notes_on(model, choices=format.choices) if format.noted else None
     with contextlib.ExitStack() as stack:

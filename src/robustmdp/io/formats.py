@@ -28,6 +28,7 @@ class Format:
     noted : does it need a meta file?
     choices : does it number the choices of a state and give each a reward, instead of actions and transitions?
     outcomes : can a pair have several?
+    apart : can it keep the outcomes of a noise apart, where they have the same successor?
     companions : extensions of the files beside
     """
 
@@ -40,6 +41,7 @@ class Format:
     noted: bool = True
     choices: bool = False
     outcomes: bool = False
+    apart: bool = False
     companions: tuple[str, ...] = ()
 
 
@@ -92,6 +94,7 @@ FORMATS = {
             open=lambda path, numbered: tensors.read_compressed(path),
             write=tensors.write_compressed,
             noted=False,
+            apart=True,
         ),
         Format(
             name="safetensors",
@@ -100,6 +103,7 @@ FORMATS = {
             open=lambda path, numbered: tensors.read_tensors(path),
             write=tensors.write_tensors,
             noted=False,
+            apart=True,
         ),
     )
 }

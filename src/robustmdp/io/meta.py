@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -35,6 +35,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     labels : the states of each label that the file has no place for
     initial : states and probabilities, where the file has no place for them
     label_names : of the labels in our own format
+    noise : its values, in our own format alone; its probabilities are those of each row
     has_initial : are the initial states of the file the model's own? PRISM and Storm must have one
     """
 
@@ -53,6 +54,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     initial: tuple[tuple[Count, float], ...] | None = None
     label_names: tuple[str, ...] | None = None
     has_initial: bool = False
+    noise: tuple[Any, ...] | None = None
 
 
 def notes_on(model: Explicit, *, choices: bool) -> Meta:
@@ -73,6 +75,7 @@ def notes_on(model: Explicit, *, choices: bool) -> Meta:
         labels=_noted_labels(mdp, choices=choices),
         initial=_noted_initial(mdp, choices=choices),
         has_initial=choices and mdp.initial is not None,
+        noise=None if mdp.noise is None else mdp.noise.to_builtins(),
     )
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.io.meta import Meta
-from robustmdp.models import MDP
+from robustmdp.models import MDP, Noise
 from robustmdp.models.consistency import TYPES, Arrays, checked_arrays
 from robustmdp.models.labels import Labels, checked_initial, read_only
 
@@ -18,14 +18,18 @@ def checked_model(arrays: Arrays, meta: Meta, name: str) -> MDP:
     """An MDP of exactly these arrays, but for rows that do not sum to 1 within rounding."""
     n_states = len(arrays["state_ptr"]) - 1
     _checks.must(meta.n_states == n_states, f"n_states in {name} must be {meta.n_states}: got {n_states}")
+    noise = None
+    if meta.noise is not None:
+        noise = Noise.from_builtins(meta.noise, arrays["probabilities"][: len(meta.noise)], name)
     return MDP._of_checked(
-        **checked_arrays({kind: arrays[kind] for kind in TYPES}, meta.n_actions, name),
+        **checked_arrays({kind: arrays[kind] for kind in TYPES}, meta.n_actions, name, noise),
         n_actions=meta.n_actions,
         discount=meta.discount,
         state_names=_checks.names("state", meta.state_names, n_states),
         action_names=_checks.names("action", meta.action_names, meta.n_actions),
         labels=_checked_labels(arrays.get("labels"), meta.label_names or (), n_states, name),
         initial=checked_initial(arrays.get("initial"), n_states, f"initial in {name}"),
+        noise=noise,
     )
 
 

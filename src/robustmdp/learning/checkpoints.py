@@ -26,7 +26,7 @@ from robustmdp.learning import settings
 from robustmdp.learning.runs import WATCHED, Learner, Record, Run
 from robustmdp.learning.sources.base import check_reward_range
 from robustmdp.learning.tables import MOST_SAMPLES, Expected, check_tables
-from robustmdp.models import MDP, columns, consistency
+from robustmdp.models import MDP, Noise, columns, consistency
 
 FORMAT = 2
 _WORLD, _TABLE = "world.", "table."
@@ -75,12 +75,13 @@ class Head(msgspec.Struct, forbid_unknown_fields=True):
             check_reward_range(self.reward_range)
 
 
-class Notes(msgspec.Struct, forbid_unknown_fields=True):
+class Notes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What the arrays of an MDP do not say."""
 
     n_actions: Annotated[int, msgspec.Meta(ge=1, le=columns.LARGEST + 1)]
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
+    noise: tuple[Any, ...] | None = None  # its values
 
 
 class Saved(NamedTuple):
@@ -113,6 +114,8 @@ class Saver:
         most = max(run.steps, run.horizon)
         _checks.must(most <= _MOST_STEPS, f"steps must be at most {_MOST_STEPS} with a checkpoint: got {most}")
         _checks.must(not path.is_dir(), f"checkpoint must be a file: {path} is a folder")
+        if (world := getattr(run.source, "mdp", None)) is not None:
+            _describe(world)
         self._path, self._every = path, every
 
     def __call__(self, run: Run) -> None:
@@ -171,7 +174,8 @@ def write(run: Run, path: Path, every: int) -> None:
 
 
 def _describe(world: MDP) -> str:
-    return msgspec.json.encode(Notes(world.n_actions, world.state_names, world.action_names)).decode()
+    values = None if world.noise is None else world.noise.to_builtins()
+    return msgspec.json.encode(Notes(world.n_actions, world.state_names, world.action_names, values)).decode()
 
 
 def _checksum(head: Head, tensors: dict[str, npt.NDArray[Any]]) -> str:
@@ -251,7 +255,10 @@ def world_of(saved: Saved) -> MDP:
         _checks.fail(f"a world that is not an MDP must be given again: {path} was learned from a {head.world[:80]}")
     with refuse_for(path, "hold a model"):
         notes = msgspec.json.decode(head.world, type=Notes)
-        mdp = MDP(**arrays, **msgspec.structs.asdict(notes), discount=head.discount)  # type: ignore[arg-type]
+        parts = msgspec.structs.asdict(notes)
+        if notes.noise is not None:
+            parts["noise"] = Noise.from_builtins(notes.noise, arrays["probabilities"][: len(notes.noise)], str(path))
+        mdp = MDP(**arrays, **parts, discount=head.discount)  # type: ignore[arg-type]
         consistency.check_room(mdp.n_states, mdp.n_actions, mdp.nnz)
     return mdp
 

@@ -133,6 +133,11 @@ class _Unknown:
         del v
         _checks.fail("worst_case needs a model, and this was learned without one: estimate a model and solve it")
 
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
+        """Refused alike."""
+        del pair
+        return np.asarray(self.worst_case(v))
+
 
 @dataclass(frozen=True, eq=False)
 class _LearnedDual:

@@ -38,6 +38,8 @@ _ENDINGS = 1024  # rewards that tell endings apart; any further ones share the l
 class PlugIn(Runnable):
     """The solution of the robust problem around the empirical model (Theorem 3.2), with O(S^2 A) memory.
 
+    It counts successors, so that a model made from noise must be given without it.
+
     Samples come round after round from a simulator or, with `trajectory`, from one trajectory. A state of which
     nothing is known is taken to earn the least reward for ever.
 
@@ -71,6 +73,11 @@ class PlugIn(Runnable):
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """No counts yet."""
         del steps
+        _checks.must(
+            getattr(getattr(source, "mdp", None), "noise", None) is None,
+            "the plug-in estimate counts successors, which does not keep the outcomes of a noise apart: "
+            "run it on mdp.without_noise()",
+        )
         return _CountState(self.ambiguity, source.shape, replications, self.generative)
 
 

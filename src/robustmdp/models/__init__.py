@@ -5,5 +5,6 @@ from robustmdp.models.counts import Estimate as Estimate
 from robustmdp.models.counts import estimate as estimate
 from robustmdp.models.gymnasium import to_gymnasium as to_gymnasium
 from robustmdp.models.mdp import MDP as MDP
+from robustmdp.models.noise import Noise as Noise
 from robustmdp.models.simulator import Simulator as Simulator
 from robustmdp.models.trajectory import Trajectory as Trajectory

@@ -154,6 +154,18 @@ def merge_successors(
     return row[starts], key[starts], total, np.where(low == high, low, means)
 
 
+def merge_rows(
+    indptr: IntArray, indices: IntArray, probabilities: FloatArray, rewards: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Rows in any order, which may repeat successors, as sorted rows without repetition; all ends become one."""
+    lengths = np.diff(indptr)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    by_entry = rewards if len(rewards) == len(indices) else np.repeat(rewards, lengths)
+    row, indices, probabilities, by_entry = merge_successors(row, indices, probabilities, by_entry)
+    indptr = np.searchsorted(row, np.arange(len(lengths) + 1)).astype(np.int64, copy=False)
+    return indptr, indices, probabilities, rewards_by_pair(by_entry, indptr)
+
+
 def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
     """start, start + 1, ... for each start, one behind the other."""
     return np.asarray(np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
@@ -185,10 +197,10 @@ def to_mdp(
 
 
 def _rewards(rows: Rows) -> FloatArray:
-    return _rewards_by_pair(rows.rewards, rows.indptr) if rows.rewards_on_successors else rows.rewards[rows.indptr[:-1]]
+    return rewards_by_pair(rows.rewards, rows.indptr) if rows.rewards_on_successors else rows.rewards[rows.indptr[:-1]]
 
 
-def _rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:
+def rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:
     """One reward per pair where it does not depend on the successor, otherwise one per transition."""
     first = reward[indptr[:-1]]
     low = np.minimum.reduceat(reward, indptr[:-1])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.models import columns, row_sums
+from robustmdp.models.noise import Noise
 
 TYPES: dict[str, type] = {
     "indptr": np.int64,
@@ -44,8 +45,13 @@ def typed_arrays(given: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def checked_arrays(arrays: Arrays, n_actions: int, name: str | None = None) -> dict[str, npt.NDArray[Any]]:
-    """The typed arrays of a model, with rows that sum to 1; an error says where they are no model, in file `name`."""
+def checked_arrays(
+    arrays: Arrays, n_actions: int, name: str | None = None, noise: Noise | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """The typed arrays of a model, with rows that sum to 1; an error says where they are no model, in file `name`.
+
+    With `noise` each row has its entries, in their order.
+    """
     of, within = (f" of {name}", f" in {name}") if name else ("", "")
     n_states, n_pairs, nnz = len(arrays["state_ptr"]) - 1, len(arrays["actions"]), len(arrays["indices"])
     for kind, wanted in (("indptr", n_pairs + 1), ("probabilities", nnz)):
@@ -64,12 +70,14 @@ def checked_arrays(arrays: Arrays, n_actions: int, name: str | None = None) -> d
     _check_pointers("indptr", arrays["indptr"], nnz, of)
     _check_rewards(arrays["rewards"], of)
     _check_actions(arrays, n_actions, of)
-    _check_entries(arrays, n_states, of)
+    _check_entries(arrays, n_states, of, rises=noise is None)
     probabilities = row_sums.normalise(
         arrays["indptr"],
         arrays["probabilities"],
         lambda pair, total: f"probabilities must sum to 1: got {total:.9g} at pair {pair}{of}",
     )
+    if noise is not None:
+        _check_noise(arrays["indptr"], probabilities, noise, of)
     return {**arrays, "probabilities": probabilities}
 
 
@@ -126,15 +134,30 @@ def _check_actions(arrays: Arrays, n_actions: int, of: str) -> None:
         _refuse(falling, "actions", actions, before + 1, "rise within a state", of)
 
 
-def _check_entries(arrays: Arrays, n_states: int, of: str) -> None:
-    """Positive probabilities at successors that rise; the end may come several times."""
+def _check_entries(arrays: Arrays, n_states: int, of: str, *, rises: bool) -> None:
+    """Positive probabilities at successors; with `rises` these do, but for the end, which may come several times."""
     indptr, indices, probabilities = arrays["indptr"], arrays["indices"], arrays["probabilities"]
     for first, last in row_sums.pieces(indptr, _PIECE):
         start, stop = int(indptr[first]), int(indptr[last])
         part = indices[start:stop]
         _refuse((part < 0) | (part > n_states), "indices", indices, start, f"lie in 0..{n_states}", of)
-        falling = (part[1:] < part[:-1]) | ((part[1:] == part[:-1]) & (part[1:] != n_states))
-        falling[indptr[first + 1 : last] - start - 1] = False
-        _refuse(falling, "indices", indices, start + 1, "rise within a row", of)
+        if rises:
+            falling = (part[1:] < part[:-1]) | ((part[1:] == part[:-1]) & (part[1:] != n_states))
+            falling[indptr[first + 1 : last] - start - 1] = False
+            _refuse(falling, "indices", indices, start + 1, "rise within a row", of)
         weights = probabilities[start:stop]
         _refuse(~((weights > 0) & (weights < np.inf)), "probabilities", probabilities, start, "be positive", of)
+
+
+def _check_noise(indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, of: str) -> None:
+    """Each row is the distribution of the noise."""
+    size, n_pairs = len(noise), len(indptr) - 1
+    for first, last in _pieces(n_pairs):
+        wrong = np.diff(indptr[first : last + 1]) != size
+        if not wrong.any():
+            wrong = (probabilities[first * size : last * size].reshape(-1, size) != noise.probabilities).any(axis=1)
+        if wrong.any():
+            _checks.fail(
+                f"every row must hold the {size} probabilities of the noise: that of pair {first + int(wrong.argmax())}"
+                f"{of} does not"
+            )

@@ -94,6 +94,7 @@ class Counts:
             f"the known model must have all states and actions of the log ({self.n_states}, {self.n_actions}): "
             f"got ({known.n_states}, {known.n_actions})",
         )
+        known = known.without_noise()  # counts are of successors
         lengths = np.diff(known.indptr)
         rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
         ends = known.indices == known.n_states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ import numpy.typing as npt
 from robustmdp import _checks, _display
 from robustmdp.models import columns, consistency, row_sums
 from robustmdp.models.labels import BoolArray, Labels, checked_initial, checked_labels, same_labels
+from robustmdp.models.noise import Noise
 from robustmdp.models.space import FloatArray as FloatArray
 from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
+from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -28,10 +30,13 @@ class MDP(StateActionSpace):
     Pairs are sorted by state, then action; state s owns the pairs `state_ptr[s]:state_ptr[s+1]`. Ending is an outcome
     like any other: a hidden end state with index `n_states`, value 0, which nature can use as well.
 
+    A model made by `from_noise` remembers the distribution of its noise: every row then has the K entries of that
+    distribution in their order, and may repeat a successor. What changes probabilities makes an ordinary model of it.
+
     Attributes
     ----------
     indptr : (n_pairs + 1,) row starts
-    indices : (nnz,) successors, rising within a row; `n_states` is the end
+    indices : (nnz,) successors, rising within a row unless there is a noise; `n_states` is the end
     probabilities : (nnz,) all positive; rows sum to 1 within rounding
     rewards : (n_pairs,), or (nnz,) where a reward depends on the successor
     state_ptr : (n_states + 1,)
@@ -40,6 +45,7 @@ class MDP(StateActionSpace):
     state_names, action_names : tuples of names, or None
     labels : dict from names to the states that have the label, (S,) bool
     initial : (S,) probabilities of the first state, or None
+    noise : what `from_noise` made it from, with `probabilities` (K,) and `values`, or None
 
     >>> world = MDP.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], 0.9)
     >>> world.n_states, world.n_actions, world.nnz
@@ -58,19 +64,23 @@ class MDP(StateActionSpace):
     action_names: tuple[str, ...] | None = None
     labels: dict[str, BoolArray] = field(default_factory=Labels)
     initial: FloatArray | None = None
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         # Kernels trust a model, so whatever was given or unpickled is checked once, here.
         n_actions = _checks.positive_integer("n_actions", self.n_actions)
+        if not isinstance(self.noise, Noise | None):
+            raise TypeError(f"noise must be a Noise or None: got {type(self.noise).__name__}")
         arrays = consistency.typed_arrays({name: getattr(self, name) for name in consistency.TYPES})
         values: dict[str, Any] = {
-            **consistency.checked_arrays(arrays, n_actions),
+            **consistency.checked_arrays(arrays, n_actions, noise=self.noise),
             "n_actions": n_actions,
             "discount": _checks.model_discount(self.discount),
             "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
             "action_names": _checks.names("action", self.action_names, n_actions),
             "labels": checked_labels(self.labels, len(arrays["state_ptr"]) - 1),
             "initial": checked_initial(self.initial, len(arrays["state_ptr"]) - 1),
+            "noise": self.noise,
         }
         self._set(values)
 
@@ -90,6 +100,7 @@ class MDP(StateActionSpace):
         action_names: tuple[str, ...] | None = None,
         labels: Labels | None = None,
         initial: FloatArray | None = None,
+        noise: Noise | None = None,
     ) -> MDP:
         """A model of what is known to be consistent, without the checks; the arrays become read-only."""
         mdp = object.__new__(cls)
@@ -107,6 +118,7 @@ class MDP(StateActionSpace):
                 "action_names": action_names,
                 "labels": Labels() if labels is None else labels,
                 "initial": initial,
+                "noise": noise,
             }
         )
         return mdp
@@ -198,6 +210,51 @@ class MDP(StateActionSpace):
 
         return gymnasium.from_gymnasium(env_or_id, discount, parameters)
 
+    @staticmethod
+    def from_noise(
+        step: Callable[[Any, Any, Any], Any],
+        n_states: int,
+        n_actions: int,
+        noise: npt.ArrayLike,
+        discount: float,
+        *,
+        values: Any = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> MDP:
+        """From `next_state, reward[, terminated] = step(state, action, values[k])` with probability `noise[k]`.
+
+        Outcomes stay apart: a row has an entry for each value of the noise, in their order, also where two of them lead
+        to the same state. Sets therefore speak of the distribution of the noise. Values of probability 0 are left out.
+
+        Parameters
+        ----------
+        step : function
+            It is called once, with integer arrays (n,) of all states and actions, and with values of shape (n,), or
+            (d, n) where they are vectors. If it raises or does not return n next states, it is called for each
+            combination with plain numbers instead. Both must agree on some combinations. An action is unavailable where
+            it returns None or a negative next state for every value of the noise. `terminated`, or next state
+            `n_states`, is the end.
+        noise : (K,) probabilities, such as counts / counts.sum()
+        discount : float in [0, 1]
+        values : (K,) or (K, d) numbers, or a list of K objects; by default 0, 1, ..., K - 1
+
+        >>> def sell(stock, order, demand):
+        ...     have = np.minimum(stock + order, 2)
+        ...     return np.maximum(have - demand, 0), 3.0 * np.minimum(have, demand) - order
+        >>> store = MDP.from_noise(sell, n_states=3, n_actions=2, noise=[0.5, 0.3, 0.2], discount=0.9)
+        >>> store.row(1, 0)
+        Table, 3 rows
+          noise  successor  probability  reward
+              0          1          0.5       0
+              1          0          0.3       3
+              2          0          0.2       3
+        """
+        from robustmdp.models import stepping
+
+        names = (state_names, action_names)
+        return stepping.from_noise(step, n_states, n_actions, Noise.of(noise, values), discount, names)
+
     @property
     def nnz(self) -> int:
         """How many transitions have positive probability."""
@@ -268,7 +325,7 @@ class MDP(StateActionSpace):
         )
         kept = given > 0
         if kept.all():
-            return self._replace(probabilities=self._normalised(self.indptr, given.copy()))
+            return self._with_rows(self.indptr, self.indices, given.copy(), self.rewards)
         wrong = ~kept & (given != 0)  # negative or NaN
         if wrong.any():
             entry = int(wrong.argmax())
@@ -279,12 +336,17 @@ class MDP(StateActionSpace):
         lost = np.flatnonzero(indptr[1:] == indptr[:-1])
         if lost.size:
             _checks.fail(f"the probabilities of {self.pair_name(lost[0])} must sum to 1: got 0")
-        return self._replace(
-            indptr=indptr,
-            indices=self.indices[kept],
-            probabilities=self._normalised(indptr, given[kept]),
-            rewards=self.rewards[kept] if self.rewards_on_successors else self.rewards,
-        )
+        rewards = self.rewards[kept] if self.rewards_on_successors else self.rewards
+        return self._with_rows(indptr, self.indices[kept], given[kept], rewards)
+
+    def without_noise(self) -> MDP:
+        """The same world as an ordinary model: outcomes with the same successor become one, with their mean reward.
+
+        Sets then speak of successors. A model that has no noise comes back as it is.
+        """
+        if self.noise is None:
+            return self
+        return self._with_rows(self.indptr, self.indices, self.probabilities.copy(), self.rewards)
 
     def with_added(self, states: npt.ArrayLike, probabilities: npt.ArrayLike) -> MDP:
         """The same world in which every pair may lead to further states as well.
@@ -311,20 +373,22 @@ class MDP(StateActionSpace):
         kept = np.flatnonzero(given > 0.0)
         kept = kept[np.lexsort((successor[kept], pair[kept]))]
         indptr = np.searchsorted(pair[kept], np.arange(self.n_pairs + 1))
-        return self._replace(
-            indptr=indptr,
-            indices=successor[kept],
-            probabilities=self._normalised(indptr, given[kept]),
-            rewards=rewards[kept] if self.rewards_on_successors else self.rewards,
-        )
+        rewards = rewards[kept] if self.rewards_on_successors else self.rewards
+        return self._with_rows(indptr, successor[kept], given[kept], rewards)
 
-    def _normalised(self, indptr: IntArray, probabilities: FloatArray) -> FloatArray:
-        return row_sums.normalise(
+    def _with_rows(self, indptr: IntArray, indices: IntArray, probabilities: FloatArray, rewards: FloatArray) -> MDP:
+        """The same pairs with other rows, whose probabilities are this model's to change; without the noise."""
+        if self.noise is not None:
+            from robustmdp.models.assembly import merge_rows
+
+            indptr, indices, probabilities, rewards = merge_rows(indptr, indices, probabilities, rewards)
+        probabilities = row_sums.normalise(
             indptr,
             probabilities,
             lambda pair, total: f"the probabilities of {self.pair_name(pair)} must sum to 1: got {total:.9g}",
             in_place=True,
         )
+        return self._replace(indptr=indptr, indices=indices, probabilities=probabilities, rewards=rewards, noise=None)
 
     def restricted(self, pairs: npt.ArrayLike) -> MDP:
         """The same world with some of its pairs only, by their rising numbers; every state must keep one."""
@@ -381,6 +445,30 @@ class MDP(StateActionSpace):
         ended = following == self.n_states
         return reward, state if ended else following, ended
 
+    def row(self, state: int | str, action: int | str) -> Table:
+        """What a pair, given by numbers or names, leads to: successor, probability and reward; `n_states` is the end.
+
+        Of a model with noise, the value of the noise comes first.
+
+        >>> from robustmdp import problems
+        >>> problems.two_state(0.5, 0.9).row(0, 0)
+        Table, 2 rows
+          successor  probability  reward
+          s0                 0.5       1
+          s1                 0.5       1
+        """
+        pair = self.pair(self.state_number(state), self.action_number(action))
+        at = slice(int(self.indptr[pair]), int(self.indptr[pair + 1]))
+        successors: Any = self.indices[at]
+        if self.state_names:
+            successors = [self.state_names[s] if s < self.n_states else "the end" for s in successors.tolist()]
+        return Table.of(
+            **({} if self.noise is None else {"noise": self.noise.column}),
+            successor=successors,
+            probability=self.probabilities[at],
+            reward=self.rewards[at if self.rewards_on_successors else pair],
+        )
+
     def pair(self, state: int, action: int) -> int:
         """The index of an available pair."""
         _checks.must(0 <= state < self.n_states, f"state must lie in 0..{self.n_states - 1}: got {state}")
@@ -402,6 +490,8 @@ class MDP(StateActionSpace):
             ("rewards", f"{low:g} to {high:g}, by {dependence}"),
             ("discount", f"{self.discount:g}"),
         ]
+        if self.noise is not None:
+            fields.append(("noise", f"{len(self.noise):,} values, the same in every row"))
         if self.state_names:
             fields.append(("state names", _display.shortlist(self.state_names)))
         if self.action_names:
@@ -435,6 +525,7 @@ class MDP(StateActionSpace):
             and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in consistency.TYPES)
             and same_labels(self.labels, other.labels)
             and np.array_equal(self._initial_or_empty(), other._initial_or_empty())
+            and self.noise == other.noise
         )
 
     def _initial_or_empty(self) -> FloatArray:

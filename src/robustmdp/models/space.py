@@ -81,6 +81,14 @@ class StateActionSpace:
         _checks.must(array.shape == shape, f"{name} must have shape (S, A) = {shape}: got {array.shape}")
         return array.reshape(-1) if self.actions is None else array[self.states, self.actions]
 
+    def state_number(self, state: int | str) -> int:
+        """The number of a state that is given by its name or its number."""
+        return _number_of("state", state, self.state_names, self.n_states)
+
+    def action_number(self, action: int | str) -> int:
+        """The number of an action that is given by its name or its number."""
+        return _number_of("action", action, self.action_names, self.n_actions)
+
     def state_name(self, state: int) -> str:
         """The state's name, or `state 3`."""
         return self.state_names[state] if self.state_names else f"state {state}"
@@ -95,6 +103,18 @@ class StateActionSpace:
         state = int(np.searchsorted(self.state_ptr, pair, side="right")) - 1
         action = pair - self.state_ptr[state] if self.actions is None else self.actions[pair]
         return f"{self.state_name(state)} and {self.action_name(int(action))}"
+
+
+def _number_of(kind: str, given: int | str, names: tuple[str, ...] | None, count: int) -> int:
+    if isinstance(given, str):
+        if given not in (names or ()):
+            _checks.must(bool(names), f"{kind} must be a number: this model has no names, got {given!r}")
+            _checks.nearest(kind, given, names or ())
+        return (names or ()).index(given)
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise TypeError(f"{kind} must be a name or a whole number: got {given!r}")
+    _checks.must(0 <= given < count, f"{kind} must lie in 0..{count - 1}: got {given}")
+    return int(given)
 
 
 def _sum_for_ever(reward: float, discount: float) -> float:

@@ -91,6 +91,11 @@ class RobustBellman:
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
+        _checks.must(
+            mdp.noise is None or not self.ambiguity.invents,
+            "a set must not add successors to a model made from noise, whose rows list values of the noise: take "
+            f"support='model' or mdp.without_noise(), got {self.ambiguity}",
+        )
         low, high = mdp.reward_range
         self._largest_reward = max(-low, high)
         if not self.ambiguity.is_nominal:
@@ -188,13 +193,20 @@ class RobustBellman:
         """Nature's answer to v at every pair, the same whatever was solved before.
 
         The model keeps the rewards, or takes those of `onto`, a model with the same transitions; the penalty is
-        discount * weight * D.
+        discount * weight * D. Where there is a noise, the model has its outcomes merged; see `worst_noise`.
         """
         mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
         return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
+
+    def worst_noise(self, v: npt.ArrayLike, pair: int) -> FloatArray:
+        """Nature's distribution of the noise at one pair of a model that has some, (K,), when it answers to v."""
+        self._set_outcome(v)
+        starts = np.append(0, np.diff(self.mdp.indptr)[pair])
+        row = self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan)).data
+        return np.asarray(row / row.sum())
 
     # what solvers call
 

@@ -143,6 +143,10 @@ class StepwiseAdversary:
         """At step t nature answers to v[t+1]."""
         return StepwiseResponse(self.bellman, v)
 
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
+        """The answer of one step, to the value after it, (S,)."""
+        return self.bellman.worst_noise(v, pair)
+
 
 @dataclass(frozen=True, eq=False)
 class StepwiseResponse:

@@ -106,7 +106,14 @@ class Presented:
 
     def worst_case(self, v: FloatArray) -> Response:
         """The same rewards as the original model."""
-        return self.bellman.worst_case(self.sign * np.where(np.isfinite(v), v, 0.0), onto=self.mdp)
+        return self.bellman.worst_case(self._own(v), onto=self.mdp)
+
+    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
+        return self.bellman.worst_noise(self._own(v), pair)
+
+    def _own(self, v: FloatArray) -> FloatArray:
+        """With the operator's sign, and 0 where the value is infinite."""
+        return np.asarray(self.sign * np.where(np.isfinite(v), v, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

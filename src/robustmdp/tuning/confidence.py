@@ -50,6 +50,9 @@ def radius_from_counts(
     seed : of the simulation, which two successors do not need; a radius depends on the counts and the seed alone, not
         on the order of pairs
 
+    Counts of the noise of a model made by `MDP.from_noise` are one row: their radius is that of every pair, however
+    many there are, and holds for all of them at once, since they share the noise.
+
     Returns
     -------
     A number for one row of counts, an array without the last axis for several, (S, A) for `Counts`.
@@ -57,6 +60,9 @@ def radius_from_counts(
     >>> from robustmdp import ChiSquare
     >>> radius_from_counts([50, 50], ChiSquare(), 0.95, method="asymptotic").__round__(4)  # 3.84/100
     0.0384
+    >>> days = [16, 24, 8, 20, 12]  # on which the demand was 0, 1, 2, 3, 4: one radius for all pairs
+    >>> radius_from_counts(days, ChiSquare(), 0.95, method="asymptotic").__round__(4)  # 9.49/80
+    0.1186
     """
     check_divergence(divergence)
     level = _checks.finite_number("confidence", confidence)
