@@ -61,12 +61,15 @@ def positive_integer(name: str, value: Any) -> int:
 def level(
     name: str, value: npt.ArrayLike, lowest: float = 0.0, highest: float = math.inf
 ) -> float | npt.NDArray[np.float64]:
-    """A weight, radius or the like: one number in [lowest, highest], or an (S, A) array of them, NaN where unused."""
+    """A weight, radius or the like: one number in [lowest, highest], or an (S, A) array of them, NaN where unused.
+
+    Sets that share a level among the actions of a state take (S,) numbers as well.
+    """
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
-    must(array.ndim in (0, 2), f"{name} must be a number or an (S, A) array: got shape {array.shape}")
+    must(array.ndim <= 2, f"{name} must be a number or an (S, A) array: got shape {array.shape}")
     if array.ndim == 0:
         must(not math.isnan(float(array)), f"{name} must be a number in [{lowest:g}, {highest:g}]: got nan")
     wrong = np.argwhere((array < lowest) | (array > highest))

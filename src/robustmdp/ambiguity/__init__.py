@@ -9,6 +9,7 @@ from robustmdp.ambiguity.balls import LInf as LInf
 from robustmdp.ambiguity.base import Ambiguity as Ambiguity
 from robustmdp.ambiguity.intervals import Interval as Interval
 from robustmdp.ambiguity.optimistic import Optimistic as Optimistic
+from robustmdp.ambiguity.rectangular import SRectangular as SRectangular
 from robustmdp.ambiguity.records import Constrained as Constrained
 from robustmdp.ambiguity.records import Nominal as Nominal
 from robustmdp.ambiguity.records import Penalized as Penalized

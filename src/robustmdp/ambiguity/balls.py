@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel
+from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel, StateKernel
 from robustmdp.ambiguity.support import Supported
 
 
@@ -57,6 +57,15 @@ class L1(Supported):
             return self.kernel
         by_state, by_transition = self._weights_of(model)
         kernel: RowKernel = _core.WeightedL1(by_transition, by_state)
+        return kernel
+
+    def shared_kernel_for(self, model: Any) -> StateKernel:
+        _refuse_new_successors(self)
+        kernel: StateKernel
+        if self.weights is None:
+            kernel = _core.state_constrained(_core.TotalVariation())
+        else:
+            kernel = _core.StateWeightedL1(self._weights_of(model)[1])
         return kernel
 
     def _weights_of(self, model: Any) -> tuple[FloatArray, FloatArray]:
@@ -110,6 +119,12 @@ class L1(Supported):
     def _meaning(self, level: str) -> str:
         weighted = "" if self.weights is None else "weighted "
         return f"L1 ball: nature moves probabilities by {level} in all, {weighted}sum of |P - P0|"
+
+
+def _refuse_new_successors(ball: Supported) -> None:
+    _checks.must(
+        not ball.invents, f"support must be 'model' where the actions of a state share a budget: got {ball.support!r}"
+    )
 
 
 def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
@@ -192,6 +207,12 @@ class L2(Supported):
     @cached_property
     def kernel(self) -> RowKernel:
         kernel: RowKernel = _core.Euclidean()
+        return kernel
+
+    def shared_kernel_for(self, model: Any) -> StateKernel:
+        del model
+        _refuse_new_successors(self)
+        kernel: StateKernel = _core.StateEuclidean()
         return kernel
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:

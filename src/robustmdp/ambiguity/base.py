@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _display
+from robustmdp import _checks, _display
 from robustmdp.divergences import FDivergence
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,6 +90,79 @@ class RowKernel(Protocol):
         """Value, gap, eta and weight of one row; out = nature's distribution."""
 
 
+class StateKernel(Protocol):
+    """Worst cases of states whose actions nature answers together.
+
+    As in `RowKernel`, but `levels` has one entry, or one per state; calls own the states lo..hi of their outputs, and
+    `policy` holds probabilities, (n_pairs,).
+    """
+
+    @property
+    def memory_per_row(self) -> int: ...
+
+    def sweep(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        value: FloatArray,
+        policy: FloatArray,
+    ) -> None:
+        """value = max over random policies of the worst case, (S,); the policy that attains it; renews the memory."""
+
+    def evaluate(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        policy: FloatArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        value: FloatArray,
+    ) -> None:
+        """value = the worst case of a policy, (S,)."""
+
+    def bracket(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        scale: float,
+        given: bool,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        policy: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        q: FloatArray,
+    ) -> None:
+        """lower <= value <= upper, (S,), of the policy where it is `given`, else of the best one, which is written.
+
+        `lower` holds for the policy itself; q, (n_pairs,), is what the actions earn under nature's answer.
+        """
+
+    def respond(
+        self,
+        model: Any,
+        levels: FloatArray,
+        outcome: FloatArray,
+        given: bool,
+        policy: FloatArray,
+        starts: IntArray,
+        lo: int,
+        hi: int,
+        memory: FloatArray,
+        data: FloatArray,
+        penalty: FloatArray,
+    ) -> None:
+        """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in the whole state."""
+
+
 class Ambiguity(ABC):
     """What nature may do to the distribution of one (s, a) pair. Subclasses are frozen records."""
 
@@ -126,6 +199,21 @@ class Ambiguity(ABC):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         """What solves one row, (n,), and the successors that can have mass."""
         return self.kernel, p > 0.0
+
+    @property
+    def is_statewise(self) -> bool:
+        """Whether nature answers the actions of a state together, so that random policies can be better."""
+        return False
+
+    def state_kernel_for(self, model: Any) -> StateKernel:
+        """What solves the states of a model, where nature answers their actions together."""
+        del model
+        raise NotImplementedError(f"{type(self).__name__} is a set of rows")
+
+    def shared_kernel_for(self, model: Any) -> StateKernel:
+        """The same where the actions of a state share this set's level."""
+        del model
+        _checks.fail(f"set must be Constrained, Penalized, L1 or L2, whose level actions can share: got {self}")
 
     @property
     def invents(self) -> bool:

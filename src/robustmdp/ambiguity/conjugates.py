@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
-from robustmdp.ambiguity.base import FloatArray, RowKernel
+from robustmdp.ambiguity.base import FloatArray, RowKernel, StateKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences._functions import Conjugate
@@ -42,6 +43,27 @@ def constrained_kernel(divergence: FDivergence) -> RowKernel:
     core = divergence.core
     kernel: RowKernel = ConstrainedRows(core) if isinstance(core, Conjugate) else core.constrained()
     return kernel
+
+
+def shared_budget_kernel(divergence: FDivergence) -> StateKernel:
+    """The kernel of states whose actions share the ball of a divergence."""
+    kernel: StateKernel = _core.state_constrained(_compiled(divergence))
+    return kernel
+
+
+def shared_price_kernel(divergence: FDivergence) -> StateKernel:
+    """The kernel of states whose actions share the penalty of a divergence."""
+    kernel: StateKernel = _core.state_penalized(_compiled(divergence))
+    return kernel
+
+
+def _compiled(divergence: FDivergence) -> Any:
+    core = divergence.core
+    _checks.must(
+        not isinstance(core, Conjugate),
+        f"divergence must be one of the package's where actions share a level: got {divergence!r}",
+    )
+    return core
 
 
 class _Part(NamedTuple):

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
-from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
+from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel, StateKernel
+from robustmdp.ambiguity.conjugates import (
+    constrained_kernel,
+    penalized_kernel,
+    shared_budget_kernel,
+    shared_price_kernel,
+)
 from robustmdp.ambiguity.levelled import Levelled
 from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
 
@@ -115,6 +121,9 @@ class Penalized(_OfDivergence):
     def kernel(self) -> RowKernel:
         return penalized_kernel(self.divergence)
 
+    def shared_kernel_for(self, model: Any) -> StateKernel:
+        return shared_price_kernel(self.divergence)
+
     def kernel_level(self, discount: float) -> Level:
         """Discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
         factor = discount * self.divergence.scale
@@ -160,6 +169,9 @@ class Constrained(_OfDivergence):
     @cached_property
     def kernel(self) -> RowKernel:
         return constrained_kernel(self.divergence)
+
+    def shared_kernel_for(self, model: Any) -> StateKernel:
+        return shared_budget_kernel(self.divergence)
 
     def kernel_level(self, discount: float) -> Level:
         """The radius in the normal form's unit."""

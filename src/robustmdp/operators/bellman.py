@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
-from robustmdp.operators.policy import PolicyRows, policy_rows
+from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -22,13 +22,17 @@ _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs
 
 
 class Bracket(NamedTuple):
-    """Certified lower <= T v <= upper per state, the same per pair, and the greedy policy of the lower one."""
+    """Certified lower <= T v <= upper per state, the same per pair, and the greedy policy of the lower one.
+
+    The policy is (S,) actions, or (S, A) probabilities of an operator whose policies are random; there q is what the
+    pairs earn under nature's answer, without a bound.
+    """
 
     lower: FloatArray
     upper: FloatArray
     q_lower: FloatArray
     q_upper: FloatArray
-    policy: IntArray
+    policy: npt.NDArray[Any]
 
 
 class Chain(NamedTuple):
@@ -86,6 +90,14 @@ class RobustBellman:
     array([1.9, 0. ])
     """
 
+    def __new__(cls, mdp: MDP, ambiguity: Ambiguity, **settings: Any) -> RobustBellman:
+        """Where nature answers the actions of a state together, the operator is another one."""
+        if cls is RobustBellman and check_ambiguity(ambiguity).is_statewise:
+            from robustmdp.operators.statewise import StatewiseBellman
+
+            return object.__new__(StatewiseBellman)
+        return object.__new__(cls)
+
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
         if not isinstance(mdp, MDP):
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
@@ -103,16 +115,19 @@ class RobustBellman:
         self.rows = 0
         """Number of row problems solved so far."""
         self.threads = threads
-        self._kernel = self.ambiguity.kernel_for(mdp)
-        self._levels = self._pair_levels()
-        self._memory = np.full(mdp.n_pairs * self._kernel.memory_per_row, np.nan)
+        self._make_kernel()
+        self._levels = self._kernel_levels()
         self._outcome = np.zeros(mdp.n_states + 1)
         self._added = np.empty(0, dtype=np.int32)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
         self._prepare_threads()
 
-    def _pair_levels(self) -> FloatArray:
+    def _make_kernel(self) -> None:
+        self._kernel = self.ambiguity.kernel_for(self.mdp)
+        self._memory = np.full(self.mdp.n_pairs * self._kernel.memory_per_row, np.nan)
+
+    def _kernel_levels(self) -> FloatArray:
         level = self.ambiguity.level
         if isinstance(level, np.ndarray):
             at_pairs = self.mdp.pairs(level, self.ambiguity.level_name)
@@ -184,10 +199,10 @@ class RobustBellman:
         out[...] = np.add.reduceat(chosen.weights * values, chosen.state_ptr[:-1])
         return out
 
-    def greedy(self, v: npt.ArrayLike) -> IntArray:
-        """The policy, (S,), that is best at v when nature answers."""
+    def greedy(self, v: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The policy that is best at v when nature answers: (S,) actions, or (S, A) where it is random."""
         self.sweep(v, np.empty(self.mdp.n_states), self._best)
-        return self.mdp.actions[self._best].astype(np.int64)
+        return self.as_policy(self.chosen())
 
     def worst_case(self, v: npt.ArrayLike, onto: MDP | None = None) -> Response:
         """Nature's answer to v at every pair, the same whatever was solved before.
@@ -197,15 +212,14 @@ class RobustBellman:
         """
         mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
-        answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
+        answer = self._respond_everywhere()
         model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
         return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
 
     def worst_noise(self, v: npt.ArrayLike, pair: int) -> FloatArray:
         """Nature's distribution of the noise at one pair of a model that has some, (K,), when it answers to v."""
         self._set_outcome(v)
-        starts = np.append(0, np.diff(self.mdp.indptr)[pair])
-        row = self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan)).data
+        row = self._respond_at(pair).data
         return np.asarray(row / row.sum())
 
     # what solvers call
@@ -241,7 +255,7 @@ class RobustBellman:
         if policy is not None:
             at = policy.pairs
             low, high = (np.add.reduceat(policy.weights * bound[at], policy.state_ptr[:-1]) for bound in (lower, upper))
-            return Bracket(low, high, lower, upper, policy.actions(mdp))
+            return Bracket(low, high, lower, upper, self.as_policy(policy))
         low = np.empty(mdp.n_states)
         _core.best_actions(self.model, lower, low, self._best)
         chosen = mdp.actions[self._best].astype(np.int64)
@@ -250,7 +264,7 @@ class RobustBellman:
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
         self._set_outcome(v)
-        data, penalty, _, starts = self._respond(policy.pairs, policy.starts, self._memory)
+        data, penalty, _, starts = self._respond_to_policy(policy)
         indices = np.empty(len(data), dtype=np.int32)
         cost = np.empty(len(policy.pairs))
 
@@ -295,6 +309,19 @@ class RobustBellman:
         """The pairs chosen by the last sweep or bracket, (S,)."""
         return self._best
 
+    def chosen(self) -> PolicyRows:
+        """The policy of the last sweep."""
+        return rows_of_pairs(self.mdp, self._best)
+
+    def as_policy(self, rows: PolicyRows) -> npt.NDArray[Any]:
+        """A policy in the form in which this operator finds them: the likeliest actions, (S,)."""
+        return rows.actions(self.mdp)
+
+    def against(self, policy: PolicyRows | None) -> RobustBellman:
+        """The operator whose `worst_case` answers this policy: the same for every policy, if rows are answered alone."""
+        del policy
+        return self
+
     def inherit(self, other: RobustBellman) -> None:
         """Begin the inner problems where those of another level of the same set ended."""
         self._memory[:] = other._memory
@@ -312,6 +339,16 @@ class RobustBellman:
                 self._outcome[:-1], self.mdp.longest_row, rewards_differ=self.mdp.rewards_on_successors
             )
             self.model.add_successors(self._added)
+
+    def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
+        return self._respond(policy.pairs, policy.starts, self._memory)
+
+    def _respond_everywhere(self) -> _Answer:
+        return self._respond(None, self.mdp.indptr, np.full_like(self._memory, np.nan))
+
+    def _respond_at(self, pair: int) -> _Answer:
+        starts = np.append(0, np.diff(self.mdp.indptr)[pair])
+        return self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan))
 
     def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _core
-from robustmdp.ambiguity import Ambiguity, Nominal
+from robustmdp import _checks, _core
+from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Bracket, Chain, RobustBellman
 from robustmdp.operators.policy import PolicyRows
@@ -42,6 +42,11 @@ class PinnedBellman(RobustBellman):
         forbidden: BoolArray | None = None,
         threads: int | None = None,
     ) -> None:
+        _checks.must(
+            not check_ambiguity(ambiguity).is_statewise,
+            "a sum without a discount and reach need a set whose pairs nature answers one by one: "
+            f"got {ambiguity!r}; take a horizon, a discount or the set inside it",
+        )
         super().__init__(mdp, ambiguity, threads=threads)
         self.pinned = pinned
         self.values = values

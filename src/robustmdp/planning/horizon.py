@@ -12,7 +12,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.policy import PolicyRows, policy_rows
+from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
 from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, check_tolerance
 from robustmdp.result import Adversary, Solution, Status
 
@@ -58,8 +58,8 @@ def run_backwards(
                 break
     except KeyboardInterrupt:
         code = "interrupted"
-    stages += _unknown_stages(bellman.mdp, terminal, stages, steps, policies)
-    return _solution(bellman, terminal, stages[::-1], tol, code, trace)
+    stages += _unknown_stages(bellman, terminal, stages, steps, policies)
+    return _solution(bellman, terminal, stages[::-1], tol, code, trace, policies)
 
 
 def _backwards(
@@ -78,14 +78,15 @@ def _backwards(
 
 
 def _unknown_stages(
-    mdp: MDP, terminal: FloatArray, known: list[_Stage], steps: int, policies: Sequence[PolicyRows] | None
+    bellman: RobustBellman, terminal: FloatArray, known: list[_Stage], steps: int, policies: Sequence[PolicyRows] | None
 ) -> list[_Stage]:
     """The steps before an early stop: bounds from the range of the rewards, which hold for every policy."""
+    mdp = bellman.mdp
     low, high = (known[-1].lower, known[-1].upper) if known else (terminal, terminal)
     bottom, top = float(low.min()), float(high.max())
     end = (0.0,) if mdp.can_end else ()
     least, most = mdp.reward_range
-    first = mdp.actions[mdp.state_ptr[:-1]].astype(np.int64)
+    first = rows_of_pairs(mdp, mdp.state_ptr[:-1])
     stages = []
     for step in range(steps - len(known) - 1, -1, -1):
         bottom, top = (
@@ -94,14 +95,20 @@ def _unknown_stages(
         )
         slack = 8.0 * _EPS * max(abs(bottom), abs(top)) + NEGLIGIBLE
         bottom, top = bottom - slack, top + slack
-        policy = first if policies is None else policies[step].actions(mdp)
+        policy = bellman.as_policy(first if policies is None else policies[step])
         ones = np.ones(mdp.n_states)
         stages.append(_Stage(bottom * ones, top * ones, np.full(mdp.n_pairs, 0.5 * (bottom + top)), policy))
     return stages
 
 
 def _solution(
-    bellman: RobustBellman, terminal: FloatArray, stages: list[_Stage], tol: float, code: str, trace: list[Step]
+    bellman: RobustBellman,
+    terminal: FloatArray,
+    stages: list[_Stage],
+    tol: float,
+    code: str,
+    trace: list[Step],
+    policies: Sequence[PolicyRows] | None,
 ) -> Solution:
     mdp = bellman.mdp
     lower = np.array([*(stage.lower for stage in stages), terminal])
@@ -123,62 +130,78 @@ def _solution(
         steps=len(trace),
         trace=as_columns(trace),
         base=value,
-        adversary=StepwiseAdversary(bellman),
+        adversary=StepwiseAdversary([bellman] if policies is None else [bellman.against(one) for one in policies]),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class StepwiseAdversary:
-    """Nature's answers to values that depend on the step, (T+1, S); made when asked for."""
+    """Nature's answers to values that depend on the step, (T+1, S); made when asked for.
 
-    bellman: Adversary
+    `adversaries` has one for each step, or one for all.
+    """
+
+    adversaries: Sequence[Adversary]
 
     @property
     def mdp(self) -> MDP:
         """The model."""
-        mdp: MDP = self.bellman.mdp
+        mdp: MDP = self.adversaries[0].mdp
         return mdp
 
     def worst_case(self, v: FloatArray) -> StepwiseResponse:
         """At step t nature answers to v[t+1]."""
-        return StepwiseResponse(self.bellman, v)
+        return StepwiseResponse(self.adversaries, v)
 
-    def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
+    def worst_noise(self, v: FloatArray, pair: int, step: int = 0) -> FloatArray:
         """The answer of one step, to the value after it, (S,)."""
-        return self.bellman.worst_noise(v, pair)
+        return self.adversaries[step if len(self.adversaries) > 1 else 0].worst_noise(v, pair)
 
 
 @dataclass(frozen=True, eq=False)
-class StepwiseResponse:
-    """The same as `Response`, one for each step."""
+class StepwiseResponse(Sequence[Any]):
+    """The same as `Response`, one for each step; one is made when it is asked for, so that long horizons fit."""
 
-    bellman: Adversary
+    adversaries: Sequence[Adversary]
     v: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.v) - 1
+
+    @overload
+    def __getitem__(self, step: int) -> Any: ...
+    @overload
+    def __getitem__(self, step: slice) -> list[Any]: ...
+    def __getitem__(self, step: int | slice) -> Any:
+        if isinstance(step, slice):
+            return [self[t] for t in range(*step.indices(len(self)))]
+        t = range(len(self))[step]
+        return self.adversaries[t if len(self.adversaries) > 1 else 0].worst_case(self.v[t + 1])
 
     @property
     def model(self) -> WorstCases:
         """One MDP per step."""
-        return WorstCases(self.bellman, self.v)
+        return WorstCases(self)
 
     @property
     def penalty(self) -> FloatArray:
         """(T, S, A)"""
-        return np.array([self.bellman.worst_case(after).penalty for after in self.v[1:]])
+        return np.array([answer.penalty for answer in self])
 
     @property
     def eta(self) -> FloatArray:
         """(T, S, A)"""
-        return np.array([self.bellman.worst_case(after).eta for after in self.v[1:]])
+        return np.array([answer.eta for answer in self])
 
 
 class WorstCases(Sequence[MDP]):
-    """The worst-case model of each step; one is made when it is asked for, so that long horizons fit into memory."""
+    """The worst-case model of each step."""
 
-    def __init__(self, bellman: Adversary, v: FloatArray) -> None:
-        self._bellman, self._v = bellman, v
+    def __init__(self, responses: StepwiseResponse) -> None:
+        self._responses = responses
 
     def __len__(self) -> int:
-        return len(self._v) - 1
+        return len(self._responses)
 
     @overload
     def __getitem__(self, step: int) -> MDP: ...
@@ -186,8 +209,8 @@ class WorstCases(Sequence[MDP]):
     def __getitem__(self, step: slice) -> list[MDP]: ...
     def __getitem__(self, step: int | slice) -> MDP | list[MDP]:
         if isinstance(step, slice):
-            return [self[t] for t in range(*step.indices(len(self)))]
-        model: MDP = self._bellman.worst_case(self._v[range(len(self))[step] + 1]).model
+            return [one.model for one in self._responses[step]]
+        model: MDP = self._responses[step].model
         return model
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.policy import PolicyRows, rows_of_pairs
+from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.run import Progress
 
@@ -145,7 +145,7 @@ class Work:
         return progress.policy if progress.policy is not None else self._chosen()
 
     def _chosen(self) -> PolicyRows:
-        return self.policy if self.policy is not None else rows_of_pairs(self.bellman.mdp, self.bellman.best_pairs())
+        return self.policy if self.policy is not None else self.bellman.chosen()
 
     def joint(self, progress: Progress) -> Progress:
         """The sweep at the joint step's values."""

@@ -252,7 +252,7 @@ class _Question:
     def _present(self, solution: Solution, bellman: PinnedBellman, steps: int | None = None) -> Solution:
         """With the player's own sign, and nature's answers as changes of the original model."""
         presented = Presented(bellman, self.mdp, self.sign)
-        adversary = presented if steps is None else horizon.StepwiseAdversary(presented)
+        adversary = presented if steps is None else horizon.StepwiseAdversary([presented])
         if self.sign > 0:
             return replace(solution, adversary=adversary)
         available = self.mdp.table(np.ones(self.mdp.n_pairs), fill=0.0) > 0.0

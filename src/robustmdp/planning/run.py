@@ -218,7 +218,7 @@ def certify(
         steps=steps,
         trace=as_columns(trace),
         base=v,
-        adversary=bellman,
+        adversary=bellman.against(policy),
     )
 
 
