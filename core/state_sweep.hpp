@@ -117,12 +117,12 @@ void respond_states(const Set& set, const Model& model, StateLevels levels, cons
     const auto use = [&](int64_t, const StateRows& rows, double level, auto& work) {
         if (given) {
             recall_policy(rows, policy, work);
-            set.bound_given(rows, level, work);
+            set.answer_given(rows, level, work);
         } else if (model.sign > 0.0) {
-            set.bound(rows, level, set.solve(rows, level, Accuracy::EXACT, work), work);
+            set.answer(rows, level, set.solve(rows, level, Accuracy::EXACT, work), work);
         } else {
             solve_with_help(set, rows, level, Accuracy::EXACT, work);
-            set.bound_given(rows, level, work);
+            set.answer_given(rows, level, work);
         }
         const double paid = Set::IS_PRICED && level < INFINITE ? model.sign * level * set.paid(rows, work) : 0.0;
         const double* from = work.answers.data();

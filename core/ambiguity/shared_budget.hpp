@@ -178,8 +178,7 @@ public:
 
     // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
     StateBounds bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
-        const double lower = bound_policy(rows, level, at, work);
-        const double cost = answer(rows, level, at, work);
+        const double lower = bound_policy(rows, level, at, work), cost = answer(rows, level, at, work);
         double upper = -INFINITE;
         for (int a = 0; a < rows.count; ++a)
             upper = std::max(upper, rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
@@ -188,22 +187,38 @@ public:
         return {lower - rounding, upper + rounding};
     }
 
+    // Nature's answer to the projections at u, moved back into the budget, in work.answers and work.mean; what it costs,
+    // from above.
+    double answer(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+        double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            const double target = at.u - rows.base(a);
+            if (at.place == Place::MODEL || target >= rows.mean_rise(a)) {
+                stay(row, out);
+            } else if (target <= 0.0) {
+                set_.respond_to_vertex(row, out);
+            } else {
+                set_.respond(row, pick_lane(work.at[a / WIDTH], a % WIDTH), out, 1);
+            }
+            out += row.length;
+        }
+        return settle(rows, level, work);
+    }
+
     // What the policy of work.share is worth, a dual value; nature's answer is left in work.answers.
     double solve_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        return answer_given(rows, level, accuracy, work).value;
+        return reply_to_policy(rows, level, accuracy, work).value;
     }
 
     // Bounds of that; nature's answer is left in work.answers and work.mean.
     StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
-        const Reply reply = answer_given(rows, level, Accuracy::EXACT, work);
-        double lower = 0.0, upper = 0.0, cost = 0.0, size = 0.0;
+        const Reply reply = reply_to_policy(rows, level, Accuracy::EXACT, work);
+        double lower = 0.0, upper = 0.0, size = 0.0;
         if (!PRICED && 0.0 < reply.price && reply.price < INFINITE) lower = -reply.price * level, size = -lower;
-        const double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            if (!is_free(level) && !is_nominal(level)) cost += cost_of(row, out, rows.terms(a));
-            out += row.length;
             if (!(work.share[a] > 0.0)) continue;
+            const Rows<double> row = rows.row(a);
             const double least = reply.price == INFINITE ? row.mean_rise - mean_slack(row, rows.terms(a))
                                  : reply.price == 0.0 || row.spread == 0.0
                                      ? 0.0
@@ -211,7 +226,7 @@ public:
             lower += work.share[a] * (rows.base(a) + least);
             size += magnitude(work.share[a] * (rows.base(a) + least));
         }
-        cost = enter_budget(rows, level, cost, work);
+        const double cost = settle(rows, level, work);
         for (int a = 0; a < rows.count; ++a)
             upper += work.share[a] * (rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
         if (PRICED && cost > 0.0) upper += level * cost;
@@ -219,7 +234,13 @@ public:
         return {lower - rounding, upper + rounding};
     }
 
-    // What the answers of the last bound cost, at most.
+    // The same without bounds.
+    void answer_given(const StateRows& rows, double level, Work& work) const {
+        reply_to_policy(rows, level, Accuracy::EXACT, work);
+        settle(rows, level, work);
+    }
+
+    // What the answers of the last call cost.
     double paid(const StateRows& rows, const Work& work) const {
         double cost = 0.0;
         const double* out = work.answers.data();
@@ -291,8 +312,8 @@ private:
 
     Saddle find_root(const StateRows& rows, double budget, double floor, double top, Accuracy accuracy,
                      Work& work) const {
-        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 2.0 * EPS) * size;
-        double low = floor, high = top, u = first_place(work, floor, top), value = floor;
+        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * size;
+        double low = floor, high = top, u = first_place(work, floor, top), value = floor, before = INFINITE;
         bool looked_at_floor = false;
         for (int pass = 0; pass < MOST_PASSES; ++pass) {
             if (u == floor) {
@@ -308,7 +329,10 @@ private:
             const bool close = P::IS_SMOOTH && accuracy == Accuracy::FAST &&
                                magnitude(step) * at.bend < 0.125 * at.theta &&
                                0.5 * step * step * at.bend <= tolerance * at.theta;
-            if (close || magnitude(step) <= tolerance || high - low <= EPS * size) break;
+            // Near the root steps become smaller and smaller, until they are rounding.
+            const bool rounds = magnitude(step) <= 1e-12 * size && magnitude(step) >= 0.5 * before;
+            if (close || rounds || magnitude(step) <= tolerance || high - low <= EPS * size) break;
+            before = magnitude(step);
             const bool inside = low < next && next < high;
             u = inside ? next : low == floor && !looked_at_floor ? floor : 0.5 * (low + high);
         }
@@ -461,7 +485,7 @@ private:
         return reply;
     }
 
-    Reply answer_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
+    Reply reply_to_policy(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
         double* out = work.answers.data();
         if (is_nominal(level)) return reply_to_price(rows, INFINITE, out, work);
         if (is_free(level)) return reply_to_price(rows, 0.0, out, work);
@@ -514,26 +538,6 @@ private:
             work.answers[j] = share * work.others[j] + (1.0 - share) * work.answers[j];
     }
 
-    // Nature's answer to the projections at u, moved back into the budget; what it costs, from above.
-    double answer(const StateRows& rows, double level, const Saddle& at, Work& work) const {
-        double cost = 0.0;
-        double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            const double target = at.u - rows.base(a);
-            if (at.place == Place::MODEL || target >= rows.mean_rise(a)) {
-                stay(row, out);
-            } else if (target <= 0.0) {
-                set_.respond_to_vertex(row, out);
-            } else {
-                set_.respond(row, pick_lane(work.at[a / WIDTH], a % WIDTH), out, 1);
-            }
-            if (!is_free(level) && at.place != Place::MODEL) cost += cost_of(row, out, rows.terms(a));
-            out += row.length;
-        }
-        return enter_budget(rows, level, cost, work);
-    }
-
     static void stay(const Rows<double>& row, double* out) {
         for (int64_t j = 0; j < row.length; ++j) out[j] = row.mass(j);
     }
@@ -544,16 +548,24 @@ private:
         return cost + 8.0 * EPS * ((terms + 16.0) * cost + root(cost));
     }
 
-    // D is convex on the way back to the model.
-    double enter_budget(const StateRows& rows, double level, double cost, Work& work) const {
-        const bool outside = !PRICED && cost > level;
-        const double kept = outside ? level / cost : 1.0;
-        double* out = work.answers.data();
+    // Answers in the budget; what they cost, from above.
+    double settle(const StateRows& rows, double level, Work& work) const {
+        double cost = 0.0;
+        const double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
             const Rows<double> row = rows.row(a);
-            for (int64_t j = 0; outside && j < row.length; ++j) out[j] = kept * out[j] + (1.0 - kept) * row.mass(j);
-            work.mean[a] = mean_of(row, out, 1);
+            if (!is_free(level) && !is_nominal(level)) cost += cost_of(row, out, rows.terms(a));
             out += row.length;
+        }
+        // D is convex on the way back to the model.
+        const bool outside = !PRICED && cost > level;
+        const double kept = outside ? level / cost : 1.0;
+        double* into = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            const Rows<double> row = rows.row(a);
+            for (int64_t j = 0; outside && j < row.length; ++j) into[j] = kept * into[j] + (1.0 - kept) * row.mass(j);
+            work.mean[a] = mean_of(row, into, 1);
+            into += row.length;
         }
         return kept * cost;
     }

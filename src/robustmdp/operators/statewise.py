@@ -22,6 +22,7 @@ class StatewiseBellman(RobustBellman):
         self._memory = np.full(self.mdp.n_pairs * self._states.memory_per_row, np.nan)
         self._weights = np.zeros(self.mdp.n_pairs)
         self._last: PolicyRows | None = None
+        self._last_outcome = np.empty(0)
         self._given: PolicyRows | None = None
 
     def _kernel_levels(self) -> FloatArray:
@@ -71,7 +72,7 @@ class StatewiseBellman(RobustBellman):
         threads.run(task, self._state_ranges, self._workers)
         self.rows += self.mdp.n_pairs
         _core.best_actions(self.model, weights, np.empty(self.mdp.n_states), best)
-        self._last = None
+        self._last, self._last_outcome = None, self._outcome.copy()
 
     def chosen(self) -> PolicyRows:
         if self._last is None:
@@ -110,8 +111,9 @@ class StatewiseBellman(RobustBellman):
         return weights
 
     def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
-        """To the policy of the last sweep, with the answer of that sweep."""
-        return self._answer(None if policy is self._last else policy, policy.pairs, self._memory)
+        """With the answer of the last sweep, where that is asked for again: it is known by then."""
+        is_last = policy is self._last and np.array_equal(self._outcome, self._last_outcome)
+        return self._answer(None if is_last else policy, policy.pairs, self._memory)
 
     def _respond_everywhere(self) -> _Answer:
         return self._answer(self._given, np.arange(self.mdp.n_pairs), np.full_like(self._memory, np.nan))
