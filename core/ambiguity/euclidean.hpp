@@ -137,21 +137,21 @@ private:
     // successors that keep mass.
     static Solved<double> solve_price(const Rows<double>& row, double price) {
         Kept kept = start(row);
-        double theta = 0.0;
+        double theta = 0.0, shift = 0.0;  // of the line below which a successor has left
+        const auto stays = [&](int64_t j) { return row.mass(j) + (shift - theta * row.rise(j)) > 4.0 * EPS; };
         for (int64_t pass = 0; pass <= row.length && kept.bend > 0.0; ++pass) {
-            const double rest = price * price - kept.bend, least = theta;
-            if (rest > 0.0) theta = larger(root((kept.squares + kept.lost * kept.lost / kept.count) / rest), least);
+            const double rest = price * price - kept.bend, shared = kept.lost / kept.count;
             double leaving = INFINITE;  // theta at which the next one has no mass left
             for (int64_t j = 0; j < row.length; ++j)
-                if (const double fall = row.rise(j) - kept.mean; fall > 0.0 && row.mass(j) > 0.0)
-                    if (const double t = (row.mass(j) + kept.lost / kept.count) / fall; t > least)
-                        leaving = smaller(t, leaving);
-            if ((rest > 0.0 && theta <= leaving) || leaving == INFINITE) break;
-            theta = leaving;
-            const double shift = theta * kept.mean + kept.lost / kept.count;
-            kept = keep(row, [&](int64_t j) { return row.mass(j) + (shift - theta * row.rise(j)) > 4.0 * EPS; });
+                if (const double fall = row.rise(j) - kept.mean; fall > 0.0 && stays(j))
+                    leaving = smaller(larger((row.mass(j) + shared) / fall, theta), leaving);
+            const double wanted = rest > 0.0 ? root((kept.squares + kept.lost * shared) / rest) : INFINITE;
+            const bool ends = wanted <= leaving;
+            theta = ends ? larger(wanted, theta) : leaving;
+            shift = theta * kept.mean + shared;
+            if (ends) break;
+            kept = keep(row, stays);
         }
-        const double shift = theta * kept.mean + kept.lost / kept.count;
         return {0.0, shift, kept.bend > 0.0 ? theta : INFINITE, 1.0, true, Room::SOME};
     }
 

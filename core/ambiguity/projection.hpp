@@ -105,7 +105,7 @@ template <class D> struct SmoothProjection {
         Projected<double> at = not_projected<double>();
         const double mass = lowest_mass(row);
         at.cost = penalized.largest_divergence(mass);
-        const double slope_at_zero = D::HAS_KINK ? -1.0 / (penalized.divergence.k - 1.0) : -INFINITE;
+        const double k = penalized.divergence.k, slope_at_zero = k > 1.0 ? -1.0 / (k - 1.0) : -INFINITE;
         at.theta = (penalized.divergence.largest_y(mass) - slope_at_zero) / second_rise(row);
         at.converged = true;
         return at;

@@ -134,6 +134,7 @@ public:
         }
 
         double theta(int a) const { return at[a / WIDTH].theta[a % WIDTH]; }
+        double bend(int a) const { return at[a / WIDTH].bend[a % WIDTH]; }
 
         std::vector<Projected<Lanes>> at;
         std::vector<Lanes> start;
@@ -336,6 +337,11 @@ private:
             const bool inside = low < next && next < high;
             u = inside ? next : low == floor && !looked_at_floor ? floor : 0.5 * (low + high);
         }
+        if (low == floor && high - low <= 4.0 * EPS * size) {  // the budget is nearly enough for the floor
+            project(rows, high, accuracy, work);
+            choose(rows, rows.best_minimum(), work);
+            return {floor, high, Place::FLOOR};
+        }
         share_evenly(rows, work);
         return {value, u, Place::INSIDE};
     }
@@ -356,6 +362,8 @@ private:
         const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * size;
         Side low{floor, INFINITE, -INFINITE}, high{top, top, 1.0};
         std::fill(work.above.begin(), work.above.end(), 0.0);
+        std::fill(work.below.begin(), work.below.end(), 0.0);
+        const double most_slope = accuracy == Accuracy::FAST ? 0.1 : 1e-6;
         double u = first_place(work, floor, top), predicted = -INFINITE;
         bool looked_at_floor = false;
         for (int pass = 0; pass < MOST_PASSES; ++pass) {
@@ -377,8 +385,11 @@ private:
             }
             const double curvature = price * sum.bend, gain = 0.5 * at.slope * at.slope / curvature;
             const double error = accuracy == Accuracy::FAST ? 4.0 * gain * magnitude(at.slope) : gain;
-            if (P::IS_SMOOTH && magnitude(at.slope) < 0.1 && error <= 0.25 * tolerance) {
-                share_evenly(rows, work);
+            if (P::IS_SMOOTH && magnitude(at.slope) < most_slope && error <= 0.25 * tolerance) {
+                // theta where the slope is 0
+                const double move = -at.slope / curvature;
+                share_out(rows, [&](int a) { return price * larger(work.theta(a) - move * work.bend(a), 0.0); },
+                          rows.best_minimum(), work);
                 return {at.h - gain, u, Place::INSIDE};
             }
             std::vector<double>& side = at.slope < 0.0 ? work.below : work.above;
@@ -397,7 +408,13 @@ private:
                 u = looked_at_floor ? 0.5 * (low.u + high.u) : floor;
             }
         }
-        share_evenly(rows, work);
+        // Nothing is left between both sides: at the floor theta may be infinite.
+        const double from_low = mixture(rows, price, work);
+        const auto mixed = [&](int a) {
+            return price * ((from_low > 0.0 ? from_low * work.below[a] : 0.0) + (1.0 - from_low) * work.above[a]);
+        };
+        share_out(rows, mixed, low.u == floor ? rows.best_minimum() : rows.best_mean(), work);
+        project(rows, high.u, accuracy, work);
         return {high.h, high.u, Place::INSIDE};
     }
 
@@ -405,7 +422,7 @@ private:
     static double mixture(const StateRows& rows, double price, const Work& work) {
         double below = 0.0, above = 0.0;
         for (int a = 0; a < rows.count; ++a) below += work.below[a], above += work.above[a];
-        return smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0);
+        return below > above && below < INFINITE ? smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0) : 0.0;
     }
 
     static void share_evenly(const StateRows& rows, Work& work) {
@@ -451,8 +468,9 @@ private:
         const Rows<double> row = rows.row(a);
         const double target = u - rows.base(a);
         if (row.spread == 0.0) return 0.0;
-        if (!(0.0 < target && target < rows.mean_rise(a))) return set_.lower_price(row, weight, rows.terms(a));
         Projected<double> at = pick_lane(work.at[a / WIDTH], a % WIDTH);
+        const bool is_near = magnitude(at.theta * weight - 1.0) < 1e-6;  // so that its other multiplier serves
+        if (!(0.0 < target && is_near)) return set_.lower_price(row, weight, rows.terms(a));
         at.theta = 1.0 / weight;
         return set_.lower(row, at, rows.terms(a));
     }
