@@ -374,8 +374,9 @@ private:
                 share_out(rows, [&](int a) { return price * work.theta(a); }, rows.best_minimum(), work);
                 return {at.h, floor, Place::FLOOR};
             }
-            // Two tangents that meet on h have found its least value between them.
-            if (at.h - predicted <= tolerance) {
+            // Two tangents that meet on h, or between neighbouring numbers, have found its least value.
+            const bool is_known = predicted > -INFINITE && (u == low.u || u == high.u);
+            if (at.h - predicted <= tolerance || is_known) {
                 const double from_low = mixture(rows, price, work);
                 const auto mixed = [&](int a) {
                     return price * (from_low * work.below[a] + (1.0 - from_low) * work.above[a]);
@@ -402,8 +403,9 @@ private:
             } else if (low.slope > -INFINITE) {
                 const double width = high.u - low.u;
                 const double move = (high.h - high.slope * width - low.h) / (low.slope - high.slope);
-                predicted = low.h + low.slope * move;
-                u = 0.0 < move && move < width ? low.u + move : low.u + 0.5 * width;
+                const bool inside = 0.0 < move && move < width;  // not where rounding is all that is left
+                u = low.u + (inside ? move : 0.5 * width);
+                predicted = inside ? low.h + low.slope * move : -INFINITE;
             } else {
                 u = looked_at_floor ? 0.5 * (low.u + high.u) : floor;
             }
@@ -566,26 +568,44 @@ private:
         return cost + 8.0 * EPS * ((terms + 16.0) * cost + root(cost));
     }
 
-    // Answers in the budget; what they cost, from above.
+    // Answers in the budget; what they cost, from above. D is convex on the way back to the model, where a first step
+    // leaves what costs more than numbers hold.
     double settle(const StateRows& rows, double level, Work& work) const {
+        const bool is_bounded = !PRICED && !is_free(level) && !is_nominal(level);
+        double cost = is_free(level) || is_nominal(level) ? 0.0 : total_cost(rows, work);
+        for (double back = EPS; is_bounded && cost > 2.0 * level && back < 1.0; back *= 16.0) {
+            move_back(rows, back, work);
+            cost = total_cost(rows, work);
+        }
+        if (is_bounded && cost > level) {
+            move_back(rows, 1.0 - level / cost, work);
+            cost = level;
+        }
+        const double* out = work.answers.data();
+        for (int a = 0; a < rows.count; ++a) {
+            work.mean[a] = mean_of(rows.row(a), out, 1);
+            out += rows.length(a);
+        }
+        return cost;
+    }
+
+    double total_cost(const StateRows& rows, const Work& work) const {
         double cost = 0.0;
         const double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            if (!is_free(level) && !is_nominal(level)) cost += cost_of(row, out, rows.terms(a));
-            out += row.length;
+            cost += cost_of(rows.row(a), out, rows.terms(a));
+            out += rows.length(a);
         }
-        // D is convex on the way back to the model.
-        const bool outside = !PRICED && cost > level;
-        const double kept = outside ? level / cost : 1.0;
-        double* into = work.answers.data();
+        return cost;
+    }
+
+    static void move_back(const StateRows& rows, double share, Work& work) {
+        double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
             const Rows<double> row = rows.row(a);
-            for (int64_t j = 0; outside && j < row.length; ++j) into[j] = kept * into[j] + (1.0 - kept) * row.mass(j);
-            work.mean[a] = mean_of(row, into, 1);
-            into += row.length;
+            for (int64_t j = 0; j < row.length; ++j) out[j] = (1.0 - share) * out[j] + share * row.mass(j);
+            out += row.length;
         }
-        return kept * cost;
     }
 
     static constexpr int MOST_PASSES = 200;
