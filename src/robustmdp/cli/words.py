@@ -61,13 +61,21 @@ def parse_problem(word: str, discount: float | None) -> MDP:
 
 def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
     """The same, and the intervals of its transitions where it is a file that has them."""
-    from robustmdp import io
     from robustmdp.io.choices import IntervalsError
 
     try:
         return parse_problem(word, discount), None
     except IntervalsError:
-        return io.read_interval(word, discount)
+        return read_bounded(word, discount)
+
+
+def read_bounded(path: str, discount: float | None, format: str | None = None) -> tuple[MDP, Interval]:
+    """A file with intervals; with the discount that was noted beside it, if any, unless one is given."""
+    from robustmdp import io
+
+    if discount is None:
+        return io.read_interval(path, format=format)
+    return io.read_interval(path, discount, format=format)
 
 
 def is_file(word: str) -> bool:
