@@ -15,6 +15,8 @@ from robustmdp.cli.environments import parse_environment
 from robustmdp.cli.options import PROBLEMS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from robustmdp import Interval
     from robustmdp.models import MDP
 
@@ -76,6 +78,18 @@ def read_bounded(path: str, discount: float | None, format: str | None = None) -
     if discount is None:
         return io.read_interval(path, format=format)
     return io.read_interval(path, discount, format=format)
+
+
+def parse_policy(path: str, mdp: MDP, steps: int | None = None) -> npt.NDArray[Any]:
+    """A policy from a file; one that depends on the step must come with as many steps, those of --horizon."""
+    from robustmdp import io
+
+    policy = io.read_policy(path, mdp)
+    if policy.ndim > (2 if policy.dtype.kind == "f" else 1):
+        name, count = Path(path).name, len(policy)
+        wanted = f"robustmdp solve --horizon {count}" if steps is None else f"--horizon {count}, not {steps}"
+        _checks.must(count == steps, f"a policy for each of {count} steps must come with {wanted}: got {name}")
+    return policy
 
 
 def is_file(word: str) -> bool:
