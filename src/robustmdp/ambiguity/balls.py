@@ -12,6 +12,8 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel
 from robustmdp.ambiguity.support import Supported
 
+_MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold
+
 
 class L1(Supported):
     """inf over sum_j w_j |P_j - p_j| <= radius of E_P v; without weights the ball of total variation radius/2.
@@ -87,7 +89,9 @@ class L1(Supported):
         )
         return _core.WeightedL1(weights[kept], np.empty(0)), kept
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """The lowest one; with weights those for which no other is both lower and cheaper.
 
         Where rewards differ, a row may have these as its own at another reward, so that others are the next best.
@@ -156,9 +160,11 @@ class LInf(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """A row of n successors gives up at most n radii: n of the lowest states take them, n may be its own."""
-        del rewards_differ
+        del highest, rewards_differ
         return self.lowest_candidates(outcome, 2 * longest_row + 1)
 
     def _meaning(self, level: str) -> str:
@@ -172,7 +178,7 @@ class L2(Supported):
     ----------
     radius : float or (S, A) array in [0, inf]
     support : "model", "all" or a list of states
-        Where mass may move to, as for `L1`; with "all" every row has as many entries as there are states.
+        Where mass may move to, as for `L1`. Of n states, a row of k successors gives mass to about sqrt(k n).
 
     >>> from robustmdp import worst_case
     >>> worst_case(L2(0.5**0.5 / 2), [0.5, 0.5], [0.0, 2.0]).distribution.round(6)
@@ -197,9 +203,20 @@ class L2(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
-        del longest_row, rewards_differ
-        return self.candidates(len(outcome)).astype(np.int32)
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
+        """Those with outcomes below the threshold eta of any row, where P_j = max(0, p_j + theta (eta - x_j)).
+
+        eta falls as theta grows; at first it is the mean over the row and the added successors below it. That is
+        largest for `longest_row` successors at `highest`, with which every candidate is an added one.
+        """
+        del rewards_differ
+        states = self.lowest_candidates(outcome, len(outcome))
+        rises, top = outcome[states] - outcome[states[0]], highest - outcome[states[0]]
+        sums = longest_row * top + np.append(0.0, np.cumsum(rises))
+        threshold = np.min(sums / (longest_row + np.arange(len(sums))))
+        return states[: np.searchsorted(rises, threshold + _MARGIN * top)]
 
     def _meaning(self, level: str) -> str:
         return f"L2 ball: nature stays within {level} in Euclidean distance"

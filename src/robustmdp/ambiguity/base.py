@@ -132,13 +132,15 @@ class Ambiguity(ABC):
         """Whether nature may lead to states to which the model does not."""
         return False
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """States, besides the model's successors, that nature would use at these outcomes, (S,); the less the better.
 
-        `longest_row` is the largest number of successors of a pair; `rewards_differ` says whether the reward of a pair
-        depends on its successor.
+        `longest_row` is the largest number of successors of a pair, and `highest` bounds what any of them is worth
+        above the reward of an added one; `rewards_differ` says whether the reward of a pair depends on its successor.
         """
-        del outcome, longest_row, rewards_differ
+        del outcome, longest_row, highest, rewards_differ
         return np.empty(0, dtype=np.int32)
 
     def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:

@@ -50,7 +50,9 @@ class Contamination(Supported):
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         return self.kernel, self.kept(p)
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         return self.lowest_candidates(outcome, 1 + longest_row * rewards_differ)
 
     def _meaning(self, level: str) -> str:

@@ -52,11 +52,9 @@ class Supported(Levelled):
         return np.array(self.support)
 
     def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
-        """The `count` candidates with the lowest outcomes; the first of those that are equal."""
+        """The `count` candidates with the lowest outcomes, from the lowest on; the first of those that are equal."""
         states = self.candidates(len(outcome))
-        if count < len(states):
-            states = states[np.argsort(outcome[states], kind="stable")[:count]]
-        return states.astype(np.int32)
+        return states[np.argsort(outcome[states], kind="stable")[:count]].astype(np.int32)
 
     def kept(self, p: FloatArray) -> npt.NDArray[np.bool_]:
         """The entries of one row that can have mass."""
