@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,16 @@ from robustmdp.ambiguity.support import Supported
 _MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold
 
 
-class L1(Supported):
+class _Ball(Supported):
+    level_name = "radius"
+
+    @property
+    def radius(self) -> Level:
+        """How far nature may go at each pair."""
+        return self.level
+
+
+class L1(_Ball):
     """inf over sum_j w_j |P_j - p_j| <= radius of E_P v; without weights the ball of total variation radius/2.
 
     Parameters
@@ -33,21 +41,11 @@ class L1(Supported):
     array([0.6, 0.4])
     """
 
-    level_name = "radius"
+    kernel_type = _core.Moved
     weights: FloatArray | None
 
     def __init__(self, radius: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, support: Any = "model") -> None:
         super().__init__(radius, weights=_check_weights(weights), support=support)
-
-    @property
-    def radius(self) -> Level:
-        """The budget of each pair."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Moved()
-        return kernel
 
     def kernel_level(self, discount: float) -> Level:
         """Without weights the mass that is moved: it is counted where it leaves and where it arrives."""
@@ -81,9 +79,9 @@ class L1(Supported):
         return False
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        if self.weights is None:
+            return super().kernel_for_row(p)
         kept, weights = self.kept(p), self.weights
-        if weights is None:
-            return self.kernel, kept
         _checks.must(
             len(weights) == len(p), f"weights must have one entry per successor ({len(p)}): got {len(weights)}"
         )
@@ -128,7 +126,7 @@ def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
     return weights
 
 
-class LInf(Supported):
+class LInf(_Ball):
     """inf over |P_j - p_j| <= radius for each j of E_P v: each probability is known to within the radius.
 
     Parameters
@@ -142,23 +140,10 @@ class LInf(Supported):
     array([0.5 , 0.25, 0.25])
     """
 
-    level_name = "radius"
+    kernel_type = _core.LargestChange
 
     def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(radius, support=support)
-
-    @property
-    def radius(self) -> Level:
-        """The largest change of a probability."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.LargestChange()
-        return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        return self.kernel, self.kept(p)
 
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
@@ -171,7 +156,7 @@ class LInf(Supported):
         return f"LInf ball: nature changes each probability by at most {level}"
 
 
-class L2(Supported):
+class L2(_Ball):
     """inf over ||P - p||_2 <= radius of E_P v.
 
     Parameters
@@ -185,23 +170,10 @@ class L2(Supported):
     array([0.75, 0.25])
     """
 
-    level_name = "radius"
+    kernel_type = _core.Euclidean
 
     def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(radius, support=support)
-
-    @property
-    def radius(self) -> Level:
-        """The largest Euclidean distance from the model."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Euclidean()
-        return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        return self.kernel, self.kept(p)
 
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import FloatArray
+from robustmdp.ambiguity.base import FloatArray, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 
 Support = str | tuple[int, ...]
@@ -33,10 +34,19 @@ class Supported(Levelled):
     """A set whose `support` says to which states mass may move."""
 
     support: Support
+    kernel_type: ClassVar[type[Any]]
 
     def __init__(self, level: npt.ArrayLike, *, support: Any = "model", **settings: Any) -> None:
         checked = check_support(support)
         super().__init__(level, **settings, support=checked)
+
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = self.kernel_type()
+        return kernel
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        return self.kernel, self.kept(p)
 
     @property
     def invents(self) -> bool:
