@@ -274,6 +274,7 @@ def test_the_operator_contracts_and_is_monotone(ambiguity: Any, seed: int) -> No
         (lambda: rm.L1(-0.1), "radius must be at least 0: got -0.1"),
         (lambda: rm.CVaR(0.0), r"level must lie in \(0, 1\]: got 0"),
         (lambda: rm.Contamination(1.5), r"share must lie in \[0, 1\]: got 1.5"),
+        (lambda: rm.CVaR(np.nan), r"level must be a number in \(0, 1\]: got nan"),
         (lambda: rm.L1(0.1, support="alll"), "support must be one of model, all: got 'alll'; did you mean 'all'?"),
         (lambda: rm.L1(0.1, support=[-1]), 'support must be "model", "all" or a list of states'),
         (lambda: rm.L1(0.1, weights=[1.0, 0.0]), r"weights must be positive and finite: got 0 at weights\[1\]"),
@@ -306,6 +307,13 @@ def test_the_operator_contracts_and_is_monotone(ambiguity: Any, seed: int) -> No
 def test_refusals(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_what_are_no_numbers_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^weights must be an array of numbers: got \[\[1, 2\], \[3\]\]$"):
+        rm.L1(0.1, weights=[[1, 2], [3]])
+    with pytest.raises(TypeError, match=r"^v must be an array of numbers: got 'high'$"):
+        rm.worst_case(rm.L1(0.1), [0.5, 0.5], "high")
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,8 @@ def test_refused_calls(tmp_path: Path) -> None:
     path = put(tmp_path, drn=DRN)
     with pytest.raises(ValueError, match=r"^reward must be one of cost, time: got 'tine'; did you mean 'time'\?$"):
         read_interval(path, reward="tine")
+    with pytest.raises(ValueError, match=r"^reward must be left out: there is none to choose from, got 'cost'$"):
+        read_interval(put(tmp_path, tra=TRA), reward="cost")
     with pytest.raises(ValueError, match=r"^discount must lie in \[0, 1\]: got 2$"):
         read_interval(path, 2.0)
     sentence = "model.drn must hold numbers: it has intervals, as at line 3 of model.drn; use rm.read_interval"

@@ -117,7 +117,7 @@ class L1(_Ball):
 def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
     if given is None:
         return None
-    weights = np.array(given, dtype=np.float64)
+    weights = _checks.numbers("weights", given)
     _checks.must(weights.ndim == 1, f"weights must be 1-D: got shape {weights.shape}")
     wrong = np.flatnonzero(~((weights > 0.0) & np.isfinite(weights)))
     if len(wrong):

@@ -13,7 +13,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.pinned import PinnedBellman
-from robustmdp.operators.policy import policy_rows
+from robustmdp.operators.policy import policy_array, policy_rows
 from robustmdp.planning import horizon
 from robustmdp.planning.run import Callback, Solver
 from robustmdp.planning.totals.problem import total_reward
@@ -85,7 +85,7 @@ class FiniteHorizon:
     def __post_init__(self) -> None:
         _checks.positive_integer("steps", self.steps)
         if self.terminal is not None:
-            terminal = np.array(self.terminal, dtype=np.float64)
+            terminal = _checks.numbers("terminal", self.terminal)
             _checks.must(terminal.ndim == 1, f"terminal must have shape (S,): got {terminal.shape}")
             _checks.must(bool(np.isfinite(terminal).all()), "terminal must be finite everywhere")
             terminal.flags.writeable = False
@@ -174,7 +174,7 @@ class TotalReward:
         callback: Callback | None,
         start: npt.ArrayLike | None,
     ) -> Solution:
-        given = np.array(policy)
+        given = policy_array(policy)
         problem = total_reward(_without_discount(mdp, ambiguity, threads), policy_rows(mdp, given))
         return replace(Search(problem, tol, None, callback).run(start), policy=as_given(given))
 
