@@ -64,6 +64,9 @@ class Supported(Levelled):
     def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
         """The `count` candidates with the lowest outcomes, from the lowest on; the first of those that are equal."""
         states = self.candidates(len(outcome))
+        if count < len(states):  # sorting all of them would take longer than many a sweep
+            values = outcome[states]
+            states = states[values <= np.partition(values, count - 1)[count - 1]]
         return states[np.argsort(outcome[states], kind="stable")[:count]].astype(np.int32)
 
     def kept(self, p: FloatArray) -> npt.NDArray[np.bool_]:
