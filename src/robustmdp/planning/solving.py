@@ -11,7 +11,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
-from robustmdp.planning.criteria import Criterion
+from robustmdp.planning.criteria import Criterion, Settings
 from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Solver, run
 from robustmdp.result import Solution
@@ -54,7 +54,7 @@ def solve(
     """
     if criterion is not None:
         _check_criterion(criterion)
-        return criterion.solve(mdp, ambiguity, solver=solver, tol=tol, threads=threads, callback=callback, start=start)
+        return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
@@ -87,7 +87,7 @@ def evaluate(
     """
     if criterion is not None:
         _check_criterion(criterion)
-        return criterion.evaluate(mdp, policy, ambiguity, tol=tol, threads=threads, callback=callback, start=start)
+        return criterion.evaluate(mdp, policy, ambiguity, Settings(tol, threads, callback, start))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
     solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)
