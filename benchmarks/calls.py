@@ -1,4 +1,4 @@
-"""Issue 11, bar 7: single problems in a loop, against cvxpy and c459e4f, and the cost of a call from Python."""
+"""Single problems in a loop, against cvxpy and the baseline commit, and the cost of a call from Python."""
 
 from __future__ import annotations
 

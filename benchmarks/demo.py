@@ -1,4 +1,4 @@
-"""Issue 11, bar 1: `make demo` on a fresh clone, everything installed and built anew, beside c459e4f. Minutes."""
+"""`make demo` on a fresh clone, everything installed and built anew, beside the baseline commit. Minutes."""
 
 from __future__ import annotations
 

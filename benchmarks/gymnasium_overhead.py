@@ -12,7 +12,7 @@ from benchmarks.figure import Figure, best_time
 
 
 def figures(steps: int = 50_000) -> Iterator[Figure]:
-    """Bar 8."""
+    """The time a learner adds to a step, per behaviour."""
     env = gymnasium.make("FrozenLake-v1")
     actions = np.random.default_rng(0).integers(0, 4, steps).tolist()
 

@@ -57,7 +57,7 @@ def compare(
 
 
 def generative(seeds: int, names: Iterable[str] = DIVERGENCES, stays: Iterable[float] = STAYS) -> Iterator[Figure]:
-    """Bars 3 and 5: the paper's chain, 2.02e6 samples."""
+    """The generative learners on the paper's chain, 2.02e6 samples."""
     for name in names:
         for stay in stays:
             world = rm.problems.chain(stay=stay)
@@ -74,7 +74,7 @@ def generative(seeds: int, names: Iterable[str] = DIVERGENCES, stays: Iterable[f
 
 
 def markovian(seeds: int, names: Iterable[str] = DIVERGENCES) -> Iterator[Figure]:
-    """Bars 4 and 5: the Markovian chain, 4e6 transitions, uniform behaviour."""
+    """The trajectory learners on the Markovian chain, 4e6 transitions, uniform behaviour."""
     world = rm.problems.chain(restart=0.5)
     for name in names:
         for weight in LAMBDAS:

@@ -16,7 +16,7 @@ STATES, ACTIONS, ROWS = 2_000_000, 10, 20_000_000
 
 
 def figures() -> Iterator[Figure]:
-    """Bar 7, each in a process of its own."""
+    """Bytes a pair of the simulator, megabytes of the log, each in a process of its own."""
     pairs = STATES * ACTIONS
     yield Figure("compiled simulator, 2e7 pairs: bytes a pair", _measured("simulator") / pairs, 40.0, unit="B")
     yield Figure("the same with a certificate: bytes a pair", _measured("certified") / pairs, 96.0, unit="B")

@@ -1,4 +1,4 @@
-"""Issue 12, bar 1: steps per second on the chain, 32 replications, beside c459e4f and a transcription of the paper."""
+"""Steps per second on the chain, 32 replications, beside the baseline commit and a transcription of the paper."""
 
 from __future__ import annotations
 

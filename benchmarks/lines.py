@@ -1,4 +1,4 @@
-"""Issue 11, bar 8: lines of the C++ core, against those of the Python files that held planning's kernels."""
+"""Lines of the C++ core, against those of the Python files that held planning's kernels."""
 
 from __future__ import annotations
 

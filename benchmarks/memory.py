@@ -1,4 +1,4 @@
-"""Issue 11, bar 6: a million states. Each version in a process of its own, so that the peak is this model's."""
+"""A million states. Each version in a process of its own, so that the peak is this model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 11, bar 3: sweeps on short, ragged and long rows, never slower than c459e4f."""
+"""Sweeps on short, ragged and long rows, never slower than the baseline commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 11, bar 4: whole solves, against quantecon, mdpsolver, our own value iteration and c459e4f."""
+"""Whole solves, against quantecon, mdpsolver, our own value iteration and the baseline commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 11, bar 1: how long until something happens. Seconds, because that is what a person waits."""
+"""How long until something happens. Seconds, because that is what a person waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issue 11, bar 2: every set's sweep against the nominal one, memory, scipy, a second core and c459e4f."""
+"""Every set's sweep against the nominal one, memory, scipy, a second core and the baseline commit."""
 
 from __future__ import annotations
 

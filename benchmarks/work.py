@@ -1,4 +1,4 @@
-"""Bar 5's last line: policy iteration never needs much more work than value iteration, on any ready-made problem."""
+"""Policy iteration never needs much more work or time than value iteration, on any ready-made problem."""
 
 from __future__ import annotations
 

@@ -49,6 +49,26 @@ template <class T> inline Bounds<T> within_trivial_bounds(const Rows<T>& rows, T
     return {select(lower > zero, lower, zero), select(upper < highest, upper, highest)};
 }
 
+// What sets have in common whose dual value is a formula in the level: `solve` needs no search and nothing to start from.
+template <class Set> struct ClosedForm {
+    static constexpr int MEMORY = 0;
+
+    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
+    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
+
+    Solved<double> solve_alone(const Rows<double>& row, double level, Accuracy accuracy) const {
+        return static_cast<const Set&>(*this).solve(row, level, static_cast<const double*>(nullptr), accuracy, 1);
+    }
+
+    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
+
+    template <class T> Bounds<T> bounds(const Rows<T>& rows, T, const Solved<T>& solved, T terms) const {
+        const T slack = mean_slack(rows, terms);
+        return within_trivial_bounds(rows, terms, solved.value - slack, solved.value + slack);
+    }
+};
+
 // NaN if either is, so that no bound is made of it.
 template <class T> inline T larger_or_nan(T a, T b) { return select(a > b, a, b) + (a - a); }
 

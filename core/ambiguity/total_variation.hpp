@@ -36,16 +36,11 @@ template <class T> inline T move_mass(const Rows<T>& rows, T ceiling, T share, d
 }
 
 // E min(x, min x + w)
-struct PenalizedTotalVariation {
-    static constexpr int MEMORY = 0;
-
+struct PenalizedTotalVariation : ClosedForm<PenalizedTotalVariation> {
     static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
     static constexpr bool PRICED = true;
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
-    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
-    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     template <class T> Solved<T> solve(const Rows<T>& rows, T weight, const T*, Accuracy, int) const {
         T value = broadcast<T>(0.0);
@@ -54,17 +49,6 @@ struct PenalizedTotalVariation {
             value = fused(rows.mass(j), smaller(rows.rise(j), weight), value);
         }
         return solved_by_ceiling(value, weight, value == value);
-    }
-
-    Solved<double> solve_alone(const Rows<double>& row, double weight, Accuracy accuracy) const {
-        return solve<double>(row, weight, nullptr, accuracy, 1);
-    }
-
-    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
-
-    template <class T> Bounds<T> bounds(const Rows<T>& rows, T, const Solved<T>& solved, T terms) const {
-        const T slack = mean_slack(rows, terms);
-        return within_trivial_bounds(rows, terms, solved.value - slack, solved.value + slack);
     }
 
     template <class T> T respond(const Rows<T>& rows, T weight, const Solved<T>&, double* out, int64_t stride) const {

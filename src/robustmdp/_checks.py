@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import reprlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -50,6 +51,15 @@ def model_discount(value: Any) -> float:
     return number
 
 
+def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
+    """A copy of `value` as an array of floats."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = reprlib.repr(value)
+        raise TypeError(f"{name} must be an array of numbers: got {text}") from None
+
+
 def positive_integer(name: str, value: Any) -> int:
     """`value` as an int >= 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -70,13 +80,13 @@ def level(
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
     must(array.ndim <= 2, f"{name} must be a number or an (S, A) array: got shape {array.shape}")
+    low = "(0" if 0.0 < lowest < 1e-300 else f"[{lowest:g}"  # the least number above 0 stands for an open end
     if array.ndim == 0:
-        must(not math.isnan(float(array)), f"{name} must be a number in [{lowest:g}, {highest:g}]: got nan")
+        must(not math.isnan(float(array)), f"{name} must be a number in {low}, {highest:g}]: got nan")
     wrong = np.argwhere((array < lowest) | (array > highest))
     if len(wrong):
         where = tuple(int(i) for i in wrong[0])
         place = f" at {name}{list(where)}" if where else ""
-        low = "(0" if 0.0 < lowest < 1e-300 else f"[{lowest:g}"  # the least number above 0 stands for an open end
         allowed = f"be at least {lowest:g}" if highest == math.inf else f"lie in {low}, {highest:g}]"
         fail(f"{name} must {allowed}: got {array[where]:g}{place}")
     return float(array) if array.ndim == 0 else array
@@ -85,6 +95,7 @@ def level(
 def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:
     """Refuse an unknown name and suggest the nearest known one."""
     names = list(known)
+    must(bool(names), f"{kind} must be left out: there is none to choose from, got {name!r}")
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.4)
     hint = f"; did you mean {next(n for n in names if n.lower() == close[0])!r}?" if close else ""
     fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}")

@@ -197,6 +197,59 @@ def test_the_worst_case_may_lead_elsewhere() -> None:
     assert solution.worst_case.probabilities.tolist() == [0.75, 0.25, 1.0]
 
 
+class EveryState(rm.L2):
+    """The same ball, in which every state is a successor of every row."""
+
+    def added_successors(self, outcome: Any, longest_row: int, **facts: Any) -> Any:
+        del longest_row, facts
+        return self.candidates(len(outcome)).astype(np.int32)
+
+
+def random_rows(seed: int) -> rm.MDP:
+    """Rows of unequal length, some of which may end; every other world has rewards that depend on the successor."""
+    rng = np.random.default_rng(seed)
+    n, blocks = 40, []
+    for state in range(n):
+        following = rng.choice(n, rng.integers(1, 6), replace=False)
+        mass = rng.dirichlet(np.ones(len(following)))
+        reward = rng.normal(size=len(following)) * (10.0 ** rng.integers(-2, 2)) * (seed % 2) + rng.normal()
+        ends = np.where((following == 7) & (seed % 3 == 0), n, following)
+        blocks.append(np.stack([np.full(len(following), state), ends, mass, reward]))
+    state, following, mass, reward = np.concatenate(blocks, axis=1)
+    where = state.astype(int), np.zeros(len(state), int), following.astype(int)
+    return rm.MDP.from_rows(*where, mass, reward, 0.9, n_states=n)
+
+
+@pytest.mark.parametrize("support", ["all", [0, 3, 5, 8, 13, 21, 34]], ids=str)
+@pytest.mark.parametrize("optimistic", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_states_that_l2_leaves_out_get_no_mass(seed: int, optimistic: bool, support: Any) -> None:
+    world, rng = random_rows(seed), np.random.default_rng(seed)
+    for radius in (0.01, 0.2, 0.6, 2.0):
+        few, every = (make(radius, support=support) for make in (rm.L2, EveryState))
+        if optimistic:
+            few, every = map(rm.Optimistic, (few, every))
+        one, other = (rm.RobustBellman(world, ambiguity) for ambiguity in (few, every))
+        for scale in (0.0, 1e-3, 1.0, 1e3):
+            v = scale * rng.normal(size=world.n_states) + rng.normal()
+            size = 1e-13 * (np.abs(v).max() + np.abs(world.rewards).max())  # some hundred roundings
+            np.testing.assert_allclose(one.apply(v), other.apply(v), rtol=0, atol=size)
+            bounds, wanted = one.bracket(v), other.bracket(v)
+            assert (bounds.lower <= wanted.upper).all()
+            assert (wanted.lower <= bounds.upper).all()
+            assert np.max(bounds.upper - bounds.lower) <= np.max(wanted.upper - wanted.lower) + size
+
+
+def test_l2_adds_few_of_many_states() -> None:
+    outcome = np.random.default_rng(0).random(10_000)
+    facts = {"longest_row": 10, "highest": 1.0, "rewards_differ": False}
+    added = rm.L2(0.1, support="all").added_successors(outcome, **facts)
+    # sum over added (eta - x)_+ = n eta^2/2 = 10 (1 - eta) for outcomes spread evenly over [0, 1]
+    eta = (np.sqrt(10**2 + 2 * 10_000 * 10) - 10) / 10_000
+    assert abs(len(added) - 10_000 * eta) <= 5 * np.sqrt(10_000 * eta)  # five standard deviations of a count
+    assert set(added) == set(np.argsort(outcome)[: len(added)])
+
+
 def test_curves_over_any_set() -> None:
     for make in (rm.L1, rm.CVaR, rm.EntropicRisk, lambda level: rm.Interval((1 - level) * P, np.minimum(1, P + level))):
         curve = rm.robustness_curve(GARNET, make, levels=[0.1, 0.2, 0.5])
@@ -221,6 +274,7 @@ def test_the_operator_contracts_and_is_monotone(ambiguity: Any, seed: int) -> No
         (lambda: rm.L1(-0.1), "radius must be at least 0: got -0.1"),
         (lambda: rm.CVaR(0.0), r"level must lie in \(0, 1\]: got 0"),
         (lambda: rm.Contamination(1.5), r"share must lie in \[0, 1\]: got 1.5"),
+        (lambda: rm.CVaR(np.nan), r"level must be a number in \(0, 1\]: got nan"),
         (lambda: rm.L1(0.1, support="alll"), "support must be one of model, all: got 'alll'; did you mean 'all'?"),
         (lambda: rm.L1(0.1, support=[-1]), 'support must be "model", "all" or a list of states'),
         (lambda: rm.L1(0.1, weights=[1.0, 0.0]), r"weights must be positive and finite: got 0 at weights\[1\]"),
@@ -253,6 +307,13 @@ def test_the_operator_contracts_and_is_monotone(ambiguity: Any, seed: int) -> No
 def test_refusals(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_what_are_no_numbers_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^weights must be an array of numbers: got \[\[1, 2\], \[3\]\]$"):
+        rm.L1(0.1, weights=[[1, 2], [3]])
+    with pytest.raises(TypeError, match=r"^v must be an array of numbers: got 'high'$"):
+        rm.worst_case(rm.L1(0.1), [0.5, 0.5], "high")
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,31 @@ def test_a_policy_is_evaluated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extension", ["csv", "parquet", "json"])
+def test_a_policy_of_each_step_is_written_and_evaluated(extension: str, tmp_path: Path) -> None:
+    file = tmp_path / f"policy.{extension}"
+    words = ("solve", MACHINE, "--discount", 1, "--horizon", 12, "--set", "l1", "--radius", 0.1)
+    solved = record(*words, "--out", file)
+    given = record(*words, "--policy", file)
+    assert given["policy"] == solved["policy"]
+    assert len({tuple(step) for step in solved["policy"]}) > 1  # it does depend on the step
+    assert np.max(np.abs(np.subtract(given["value"], solved["value"]))) <= given["error_bound"] + solved["error_bound"]
+
+
+def test_a_policy_of_each_step_needs_as_many_steps(tmp_path: Path) -> None:
+    mdp = rm.problems.machine_replacement()
+    file = rm.write(rm.solve(mdp, rm.Nominal(), criterion=rm.FiniteHorizon(3)), tmp_path / "policy.csv")
+    sentence = "a policy for each of 3 steps must come with"
+    refused(run("solve", MACHINE, "--policy", file), f"{sentence} robustmdp solve --horizon 3: got policy.csv")
+    refused(run("solve", MACHINE, "--policy", file, "--horizon", 4), f"{sentence} --horizon 3, not 4: got policy.csv")
+    refused(run("solve", MACHINE, "--policy", file, "--total"), f"{sentence} robustmdp solve --horizon 3")
+    refused(run("stress", MACHINE, "--policy", file), f"{sentence} robustmdp solve --horizon 3: got policy.csv")
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if not line.startswith("1,")))
+    refused(run("solve", MACHINE, "--policy", file, "--horizon", 3), "step 1 is missing in policy.csv")
+    stationary = rm.write(rm.solve(mdp, rm.Nominal()), tmp_path / "same.csv")
+    assert len(record("solve", MACHINE, "--policy", stationary, "--horizon", 4)["value"]) == 5
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet", "json"])
 def test_a_solution_is_written(extension: str, tmp_path: Path) -> None:
     out = tmp_path / f"policy.{extension}"
     assert run("solve", MACHINE, "--weight", 1, "--out", out).exit_code == 0

@@ -243,6 +243,7 @@ def test_total(tmp_path: Path) -> None:
         (("--horizon", 3, "--solver", "policy-iteration"), ("--horizon must come without --solver",)),
         (("--total", "--discount", 0.9), ("leave --discount out",)),
         (("--total",), ("the total reward must be finite everywhere",)),
+        (("--total", "--solver", "dual-ascent"), ("--total must come with --solver auto, value-iteration or",)),
     ],
     ids=str,
 )

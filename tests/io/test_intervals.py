@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -183,6 +184,8 @@ def test_refused_calls(tmp_path: Path) -> None:
     path = put(tmp_path, drn=DRN)
     with pytest.raises(ValueError, match=r"^reward must be one of cost, time: got 'tine'; did you mean 'time'\?$"):
         read_interval(path, reward="tine")
+    with pytest.raises(ValueError, match=r"^reward must be left out: there is none to choose from, got 'cost'$"):
+        read_interval(put(tmp_path, tra=TRA), reward="cost")
     with pytest.raises(ValueError, match=r"^discount must lie in \[0, 1\]: got 2$"):
         read_interval(path, 2.0)
     sentence = "model.drn must hold numbers: it has intervals, as at line 3 of model.drn; use rm.read_interval"
@@ -224,6 +227,19 @@ def test_random_intervals_come_back_to_the_bit(tmp_path: Path, extension: str) -
         path = write_interval(world, intervals, tmp_path / f"model.{extension}")
         assert_same(read_interval(path), (world, intervals))
         assert_same(read_interval(path, 0.25), (world.with_discount(0.25), intervals))
+
+
+def test_the_discount_is_1_unless_one_is_noted_or_given(tmp_path: Path) -> None:
+    assert inspect.signature(read_interval).parameters["discount"].default == 1.0
+    assert read_interval(put(tmp_path, tra=TRA))[0].discount == 1.0
+    assert read_interval(tmp_path / "model.tra", 0.5)[0].discount == 0.5
+    world = rm.problems.chain(discount=0.9)
+    path = write_interval(world, random_intervals(world, 0), tmp_path / "noted.drn")
+    assert read_interval(path)[0] == world
+    assert read_interval(path, 1.0)[0] == world.with_discount(1.0)
+    assert read_interval(path, discount=0.5)[0] == world.with_discount(0.5)
+    with pytest.raises(TypeError, match=r"^discount must be a number: got None$"):
+        read_interval(path, None)  # type: ignore[arg-type]
 
 
 def test_any_form_of_intervals_is_written(tmp_path: Path) -> None:

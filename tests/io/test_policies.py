@@ -48,6 +48,21 @@ def test_a_stochastic_policy_comes_back_to_the_bit(tmp_path: Path, world: rm.MDP
 
 
 @each_kind
+@pytest.mark.parametrize("world", [NAMED, PLAIN], ids=["named", "plain"])
+def test_a_policy_of_each_step_comes_back_to_the_bit(tmp_path: Path, world: rm.MDP, kind: str) -> None:
+    horizon = rm.FiniteHorizon(3)
+    solution = rm.solve(world, DOUBT, criterion=horizon)
+    policy = read_policy(write(solution, tmp_path / f"solution{kind}"), world)
+    assert (policy.dtype, policy.tolist()) == (np.int64, solution.policy.tolist())
+    weights = np.stack([world.table(np.random.default_rng(t).random(world.n_pairs), 0.0) for t in range(3)])
+    mixed = weights / weights.sum(axis=-1, keepdims=True)
+    evaluated = rm.evaluate(world, mixed, DOUBT, criterion=horizon)
+    again = read_policy(write(evaluated, tmp_path / f"mixed{kind}"), world)
+    assert (again.dtype, again.tobytes()) == (np.float64, mixed.tobytes())
+    assert rm.evaluate(world, again, DOUBT, criterion=horizon) == evaluated
+
+
+@each_kind
 def test_values_and_bounds_are_written_with_all_their_bits(tmp_path: Path, kind: str) -> None:
     solution = rm.solve(NAMED, DOUBT)
     path = write(solution, tmp_path / f"solution{kind}")
@@ -140,6 +155,26 @@ def test_names_that_look_like_numbers_are_names() -> None:
             "state,action,probability\n0,1,0.5\n1,0,1\n2,1,1\n",
             "the probabilities of 'a,b' in mine.csv must sum to 1: got 0.5",
         ),
+        (
+            "step,state,action\n0,0,1\n0,1,0\n0,2,1\n2,0,1\n2,1,0\n2,2,1\n",
+            "steps must count from 0 without a gap: step 1 is missing in mine.csv",
+        ),
+        ("step,state,action\n1,0,1\n1,1,0\n", "steps must count from 0 without a gap: step 0 is missing in mine.csv"),
+        (
+            "step,state,action\n0,0,1\n0,1,0\n0,2,1\n1,0,1\n1,2,1\n",
+            "every state must have an action: 'quo\"te' at step 1 has none in mine.csv",
+        ),
+        (
+            "step,state,action\n0,0,1\n0,1,0\n0,2,1\n1,0,1\n1,1,0\n1,2,1\n1,0,3\n",
+            "a state must come once, or with a probability: 'a,b' at step 1 came again at row 6 of mine.csv",
+        ),
+        (
+            "step,state,action,probability\n0,0,1,1\n0,1,0,1\n0,2,1,1\n1,0,1,0.5\n1,1,0,1\n1,2,1,1\n",
+            "the probabilities of 'a,b' at step 1 in mine.csv must sum to 1: got 0.5",
+        ),
+        ("step,state,action\nfirst,0,1\n", "step must be a whole number: got 'first' at row 0 of mine.csv"),
+        ("step,state,action\n0,0,1\n1e12,1,0\n", "step must lie in 0..1: got '1e12' at row 1 of mine.csv"),
+        ("step,state,action\n-1,0,1\n", "step must lie in 0..0: got '-1' at row 0 of mine.csv"),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, sentence: str) -> None:
@@ -169,6 +204,11 @@ def test_an_unknown_name_gets_a_suggestion(tmp_path: Path) -> None:
             "mine.json",
             '{"state": [true], "action": [0]}',
             "state must be a name or a number of the model's: got True at",
+        ),
+        (
+            "mine.json",
+            '{"step": 3, "state": [1], "action": [0]}',
+            "step in mine.json must be a list with an entry per row",
         ),
         ("mine.json", "{}", "mine.json must have a column 'state': it has none"),
         ("mine.parquet", "PAR1", "mine.parquet must be a Parquet file: "),

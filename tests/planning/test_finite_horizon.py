@@ -169,3 +169,22 @@ def test_settings_are_checked() -> None:
         rm.FiniteHorizon(1, [np.inf])
     with pytest.raises(ValueError, match=r"terminal must have shape \(4,\): got \(2,\)"):
         rm.solve(inventory(), rm.Nominal(), criterion=rm.FiniteHorizon(1, [0.0, 1.0]))
+    with pytest.raises(TypeError, match=r"^terminal must be an array of numbers: got 'high'$"):
+        rm.FiniteHorizon(1, "high")
+
+
+@pytest.mark.parametrize("criterion", ["horizon", 12, rm.FiniteHorizon, rm.TotalReward], ids=repr)
+def test_what_is_no_criterion_is_refused(criterion) -> None:
+    sentence = r"^criterion must be one such as FiniteHorizon\(12\) or TotalReward\(\): got"
+    with pytest.raises(TypeError, match=sentence):
+        rm.solve(inventory(), rm.Nominal(), criterion=criterion)
+    with pytest.raises(TypeError, match=sentence):
+        rm.evaluate(inventory(), [0] * 4, rm.Nominal(), criterion=criterion)
+
+
+@pytest.mark.parametrize("criterion", [None, rm.FiniteHorizon(3), rm.TotalReward()], ids=repr)
+def test_a_ragged_policy_is_refused(criterion) -> None:
+    world = inventory().with_discount(0.5)
+    sentence = r"^policy must be an array of actions or probabilities: got \[\[0, 1\], \[0\]\]$"
+    with pytest.raises(ValueError, match=sentence):
+        rm.evaluate(world, [[0, 1], [0]], rm.Nominal(), criterion=criterion)

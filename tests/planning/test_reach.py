@@ -112,6 +112,11 @@ def test_an_end_that_is_never_reached_is_named() -> None:
         rm.solve(rm.problems.two_state(1.0, 0.9), rm.Nominal(), criterion=rm.TotalReward())
 
 
+def test_a_goal_without_labels() -> None:
+    with pytest.raises(ValueError, match=r"^goal must be a list of states: the model has no labels, got 'broken'$"):
+        rm.reach(rm.problems.machine_replacement(), rm.Nominal(), "broken")
+
+
 @pytest.mark.parametrize("goal", ["nowhere", [7], [[0]], [0.5]])
 def test_goals_that_cannot_be(goal: Any) -> None:
     with pytest.raises(ValueError, match="goal"):

@@ -36,7 +36,7 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     ----------
     ambiguity : a set with one level
     p : (n,) probabilities
-        A successor of probability zero never gets mass.
+        A successor of probability zero never gets mass, unless the set has a `support` that allows it.
     v : (n,) values
 
     >>> from robustmdp import ChiSquare, Penalized
@@ -81,8 +81,7 @@ def _solve(
 
 
 def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    probabilities = np.array(p, dtype=np.float64)
-    values = np.array(v, dtype=np.float64)
+    probabilities, values = _checks.numbers("p", p), _checks.numbers("v", v)
     if not (probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0):
         _checks.fail(f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}")
     total = probabilities.sum()

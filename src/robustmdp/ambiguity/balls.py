@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,19 @@ from robustmdp import _checks, _core
 from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel, StateKernel
 from robustmdp.ambiguity.support import Supported
 
+_MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold
 
-class L1(Supported):
+
+class _Ball(Supported):
+    level_name = "radius"
+
+    @property
+    def radius(self) -> Level:
+        """How far nature may go at each pair."""
+        return self.level
+
+
+class L1(_Ball):
     """inf over sum_j w_j |P_j - p_j| <= radius of E_P v; without weights the ball of total variation radius/2.
 
     Parameters
@@ -31,21 +41,11 @@ class L1(Supported):
     array([0.6, 0.4])
     """
 
-    level_name = "radius"
+    kernel_type = _core.Moved
     weights: FloatArray | None
 
     def __init__(self, radius: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, support: Any = "model") -> None:
         super().__init__(radius, weights=_check_weights(weights), support=support)
-
-    @property
-    def radius(self) -> Level:
-        """The budget of each pair."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Moved()
-        return kernel
 
     def kernel_level(self, discount: float) -> Level:
         """Without weights the mass that is moved: it is counted where it leaves and where it arrives."""
@@ -88,15 +88,17 @@ class L1(Supported):
         return False
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        if self.weights is None:
+            return super().kernel_for_row(p)
         kept, weights = self.kept(p), self.weights
-        if weights is None:
-            return self.kernel, kept
         _checks.must(
             len(weights) == len(p), f"weights must have one entry per successor ({len(p)}): got {len(weights)}"
         )
         return _core.WeightedL1(weights[kept], np.empty(0)), kept
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """The lowest one; with weights those for which no other is both lower and cheaper.
 
         Where rewards differ, a row may have these as its own at another reward, so that others are the next best.
@@ -130,7 +132,7 @@ def _refuse_new_successors(ball: Supported) -> None:
 def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
     if given is None:
         return None
-    weights = np.array(given, dtype=np.float64)
+    weights = _checks.numbers("weights", given)
     _checks.must(weights.ndim == 1, f"weights must be 1-D: got shape {weights.shape}")
     wrong = np.flatnonzero(~((weights > 0.0) & np.isfinite(weights)))
     if len(wrong):
@@ -139,7 +141,7 @@ def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
     return weights
 
 
-class LInf(Supported):
+class LInf(_Ball):
     """inf over |P_j - p_j| <= radius for each j of E_P v: each probability is known to within the radius.
 
     Parameters
@@ -153,74 +155,61 @@ class LInf(Supported):
     array([0.5 , 0.25, 0.25])
     """
 
-    level_name = "radius"
+    kernel_type = _core.LargestChange
 
     def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(radius, support=support)
 
-    @property
-    def radius(self) -> Level:
-        """The largest change of a probability."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.LargestChange()
-        return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        return self.kernel, self.kept(p)
-
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """A row of n successors gives up at most n radii: n of the lowest states take them, n may be its own."""
-        del rewards_differ
+        del highest, rewards_differ
         return self.lowest_candidates(outcome, 2 * longest_row + 1)
 
     def _meaning(self, level: str) -> str:
         return f"LInf ball: nature changes each probability by at most {level}"
 
 
-class L2(Supported):
+class L2(_Ball):
     """inf over ||P - p||_2 <= radius of E_P v.
 
     Parameters
     ----------
     radius : float or (S, A) array in [0, inf]
     support : "model", "all" or a list of states
-        Where mass may move to, as for `L1`; with "all" every row has as many entries as there are states.
+        Where mass may move to, as for `L1`. Of n states, a row of k successors gives mass to about sqrt(k n).
 
     >>> from robustmdp import worst_case
     >>> worst_case(L2(0.5**0.5 / 2), [0.5, 0.5], [0.0, 2.0]).distribution.round(6)
     array([0.75, 0.25])
     """
 
-    level_name = "radius"
+    kernel_type = _core.Euclidean
 
     def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(radius, support=support)
 
-    @property
-    def radius(self) -> Level:
-        """The largest Euclidean distance from the model."""
-        return self.level
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
+        """Those with outcomes below the threshold eta of any row, where P_j = max(0, p_j + theta (eta - x_j)).
 
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Euclidean()
-        return kernel
+        eta falls as theta grows; at first it is the mean over the row and the added successors below it. That is
+        largest for `longest_row` successors at `highest`, with which every candidate is an added one.
+        """
+        del rewards_differ
+        states = self.lowest_candidates(outcome, len(outcome))
+        rises, top = outcome[states] - outcome[states[0]], highest - outcome[states[0]]
+        sums = longest_row * top + np.append(0.0, np.cumsum(rises))
+        threshold = np.min(sums / (longest_row + np.arange(len(sums))))
+        return states[: np.searchsorted(rises, threshold + _MARGIN * top)]
 
     def shared_kernel_for(self, model: Any) -> StateKernel:
         del model
         _refuse_new_successors(self)
         kernel: StateKernel = _core.StateEuclidean()
         return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        return self.kernel, self.kept(p)
-
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
-        del longest_row, rewards_differ
-        return self.candidates(len(outcome)).astype(np.int32)
 
     def _meaning(self, level: str) -> str:
         return f"L2 ball: nature stays within {level} in Euclidean distance"

@@ -17,7 +17,7 @@ Level = float | FloatArray
 
 
 class RowKernel(Protocol):
-    """Worst cases of many rows: compiled in `_core`, or in Python for a user's own.
+    """Worst cases of many rows: compiled in `_core`, or in Python by a subclass.
 
     `model` is a `_core.Model`; `levels` has one entry, or one per pair; `outcome` is discount * v with the end's 0
     last, (S + 1,); `pairs` lists pairs, None means all in order. Calls own the rows lo..hi of their outputs. `memory`
@@ -53,6 +53,9 @@ class RowKernel(Protocol):
         best: IntArray,
     ) -> None:
         """The same for the pairs of states lo..hi; value = max over a state's pairs, best = the first to attain it."""
+        first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
+        self.values(model, levels, outcome, None, first, last, memory, q)
+        choose_best(model, q, lo, hi, value, best)
 
     def bracket(
         self,
@@ -88,6 +91,18 @@ class RowKernel(Protocol):
         self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
     ) -> tuple[float, float, float, float]:
         """Value, gap, eta and weight of one row; out = nature's distribution."""
+
+
+def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, best: IntArray) -> None:
+    """value = max of q over the pairs of states lo..hi, best = the first pair to attain it; NaN counts as -inf."""
+    if lo == hi:
+        return
+    first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
+    known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
+    value[lo:hi] = np.maximum.reduceat(known, model.state_ptr[lo:hi] - first)
+    owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
+    attained = np.flatnonzero(known == value[lo:hi][owner])
+    best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
 
 
 class StateKernel(Protocol):
@@ -160,7 +175,7 @@ class StateKernel(Protocol):
         data: FloatArray,
         penalty: FloatArray,
     ) -> None:
-        """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in the whole state."""
+        """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in its state."""
 
 
 class Ambiguity(ABC):
@@ -220,13 +235,15 @@ class Ambiguity(ABC):
         """Whether nature may lead to states to which the model does not."""
         return False
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         """States, besides the model's successors, that nature would use at these outcomes, (S,); the less the better.
 
-        `longest_row` is the largest number of successors of a pair; `rewards_differ` says whether the reward of a pair
-        depends on its successor.
+        `longest_row` is the largest number of successors of a pair, and `highest` bounds what any of them is worth
+        above the reward of an added one; `rewards_differ` says whether the reward of a pair depends on its successor.
         """
-        del outcome, longest_row, rewards_differ
+        del outcome, longest_row, highest, rewards_differ
         return np.empty(0, dtype=np.int32)
 
     def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:

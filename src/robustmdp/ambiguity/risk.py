@@ -11,7 +11,7 @@ import numpy.typing as npt
 from robustmdp import _checks, _core
 from robustmdp.ambiguity.base import Ambiguity, FloatArray, IntArray, Level, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
-from robustmdp.ambiguity.rowwise import EPS, choose_best
+from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.ambiguity.support import Supported
 
 _NESTED = "state by state, which is not the risk of the total"
@@ -33,6 +33,7 @@ class Contamination(Supported):
 
     level_name = "share"
     highest = 1.0
+    kernel_type = _core.Contamination
 
     def __init__(self, share: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(share, support=support)
@@ -42,15 +43,9 @@ class Contamination(Supported):
         """The probability of something else."""
         return self.level
 
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Contamination()
-        return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
-        return self.kernel, self.kept(p)
-
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[np.int32]:
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[np.int32]:
         return self.lowest_candidates(outcome, 1 + longest_row * rewards_differ)
 
     def _meaning(self, level: str) -> str:
@@ -224,7 +219,7 @@ class MeanRisk(Levelled):
         return f"mean and risk: a share of {self._level_text()} of {self.risk}"
 
 
-class _MixedKernel:
+class _MixedKernel(RowKernel):
     """(1 - share) of the expectation and `share` of another kernel; `levels` are the other's, shares come in calls."""
 
     def __init__(self, risk: RowKernel, levels: FloatArray) -> None:
@@ -251,22 +246,6 @@ class _MixedKernel:
         self._nominal.values(model, self._levels, outcome, pairs, lo, hi, memory, mean)
         share = levels if len(levels) == 1 else levels[lo:hi] if pairs is None else levels[pairs[lo:hi]]
         q[lo:hi] = (1.0 - share) * mean[lo:hi] + share * q[lo:hi]
-
-    def sweep(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-        value: FloatArray,
-        best: IntArray,
-    ) -> None:
-        first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
-        self.values(model, levels, outcome, None, first, last, memory, q)
-        choose_best(model, q, lo, hi, value, best)
 
     def bracket(
         self,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity.base import FloatArray, IntArray
+from robustmdp.ambiguity.base import FloatArray, IntArray, RowKernel
 
 BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
 EPS = float(np.finfo(np.float64).eps)
@@ -67,19 +67,7 @@ class Responses(NamedTuple):
     weight: FloatArray
 
 
-def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, best: IntArray) -> None:
-    """value = max of q over the pairs of states lo..hi, best = the first pair to attain it; NaN counts as -inf."""
-    if lo == hi:
-        return
-    first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
-    known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
-    value[lo:hi] = np.maximum.reduceat(known, model.state_ptr[lo:hi] - first)
-    owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
-    attained = np.flatnonzero(known == value[lo:hi][owner])
-    best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
-
-
-class RowwiseKernel(ABC):
+class RowwiseKernel(RowKernel):
     """A `RowKernel` from three methods that answer blocks of rows."""
 
     memory_per_row: int = 0
@@ -113,22 +101,6 @@ class RowwiseKernel(ABC):
             q[at] = model.sign * values
             if kept is not None:
                 kept[rows.pair] = renewed
-
-    def sweep(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-        value: FloatArray,
-        best: IntArray,
-    ) -> None:
-        first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
-        self.values(model, levels, outcome, None, first, last, memory, q)
-        choose_best(model, q, lo, hi, value, best)
 
     def bracket(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import FloatArray
+from robustmdp.ambiguity.base import FloatArray, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 
 Support = str | tuple[int, ...]
@@ -33,10 +34,19 @@ class Supported(Levelled):
     """A set whose `support` says to which states mass may move."""
 
     support: Support
+    kernel_type: ClassVar[type[Any]]
 
     def __init__(self, level: npt.ArrayLike, *, support: Any = "model", **settings: Any) -> None:
         checked = check_support(support)
         super().__init__(level, **settings, support=checked)
+
+    @cached_property
+    def kernel(self) -> RowKernel:
+        kernel: RowKernel = self.kernel_type()
+        return kernel
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+        return self.kernel, self.kept(p)
 
     @property
     def invents(self) -> bool:
@@ -52,11 +62,12 @@ class Supported(Levelled):
         return np.array(self.support)
 
     def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
-        """The `count` candidates with the lowest outcomes; the first of those that are equal."""
+        """The `count` candidates with the lowest outcomes, from the lowest on; the first of those that are equal."""
         states = self.candidates(len(outcome))
-        if count < len(states):
-            states = states[np.argsort(outcome[states], kind="stable")[:count]]
-        return states.astype(np.int32)
+        if count < len(states):  # sorting all of them would take longer than many a sweep
+            values = outcome[states]
+            states = states[values <= np.partition(values, count - 1)[count - 1]]
+        return states[np.argsort(outcome[states], kind="stable")[:count]].astype(np.int32)
 
     def kept(self, p: FloatArray) -> npt.NDArray[np.bool_]:
         """The entries of one row that can have mass."""

@@ -48,8 +48,10 @@ class Wrapper(Ambiguity):
     def invents(self) -> bool:
         return self.set.invents
 
-    def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[Any]:
-        return self.set.added_successors(outcome, longest_row, rewards_differ=rewards_differ)
+    def added_successors(
+        self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
+    ) -> npt.NDArray[Any]:
+        return self.set.added_successors(outcome, longest_row, highest=highest, rewards_differ=rewards_differ)
 
     def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:
         return type(self)(self.set.restricted(model, transitions))

@@ -117,7 +117,7 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     """
     from robustmdp import io
     from robustmdp.cli import show
-    from robustmdp.cli.words import check_model_out, parse_problem
+    from robustmdp.cli.words import check_model_out, parse_problem, read_bounded
     from robustmdp.io.choices import IntervalsError
 
     del quiet
@@ -129,7 +129,7 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
             mdp = io.read(source, options["discount"], format=options["source_format"])
         written = io.write(mdp, target, format=options["target_format"], meta=meta)
     except IntervalsError:
-        mdp, intervals = io.read_interval(source, options["discount"], format=options["source_format"])
+        mdp, intervals = read_bounded(source, options["discount"], options["source_format"])
         written = io.write_interval(mdp, intervals, target, format=options["target_format"], meta=meta)
     facts = {"states": mdp.n_states, "pairs": mdp.n_pairs, "transitions": mdp.nnz, "discount": mdp.discount}
     if as_json:

@@ -29,6 +29,10 @@ _OPTIONS = (
     (r"^share must lie between", "--certify-share must lie between"),
     (r"; lower it, or give a criterion: .*$", "; give a lower --discount, or solve with --horizon STEPS or --total"),
     (r"FiniteHorizon is solved backwards, without a solver: got .*$", "--horizon must come without --solver"),
+    (
+        r"^the solver must be ValueIteration\(\) or PolicyIteration\(\): got .*$",
+        "--total must come with --solver auto, value-iteration or policy-iteration",
+    ),
     (r"; use rm\.read_interval$", "; see robustmdp solve --help"),
     (r"^confidence must lie", "--confidence must lie"),
     (r"^a certificate needs a learner with .*$", "--confidence must come with --algorithm generative or markovian"),

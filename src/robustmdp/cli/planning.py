@@ -45,10 +45,10 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
       robustmdp solve gym:FrozenLake-v1 --divergence kl --radius 0.1
       robustmdp solve model.csv --set cvar --level 0.2 --horizon 12 --out policy.csv
     """
-    from robustmdp import _checks, evaluate, io
+    from robustmdp import _checks, evaluate
     from robustmdp import solve as solved
     from robustmdp.cli.sets import build_set, parse_set
-    from robustmdp.cli.words import check_out, parse_bounded, parse_solver
+    from robustmdp.cli.words import check_out, parse_bounded, parse_policy, parse_solver
 
     check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     choice, criterion, solver = parse_set(options), _criterion(options), parse_solver(options["solver"], _SOLVERS)
@@ -58,7 +58,7 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     )
     mdp, bounds = parse_bounded(problem, options["discount"])
     ambiguity = build_set(choice, mdp, bounds)
-    policy = None if options["policy"] is None else io.read_policy(options["policy"], mdp)
+    policy = None if options["policy"] is None else parse_policy(options["policy"], mdp, options["horizon"])
 
     def run(callback: Any) -> Solution:
         how = {"criterion": criterion, "tol": options["tol"], "threads": options["threads"], "callback": callback}

@@ -12,7 +12,15 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.cli.environments import PREFIX, parse_environment
 from robustmdp.cli.held_out import add_held_out
-from robustmdp.cli.words import USUAL_DISCOUNT, is_file, is_log, parse_bounded, parse_columns, parse_initial
+from robustmdp.cli.words import (
+    USUAL_DISCOUNT,
+    is_file,
+    is_log,
+    parse_bounded,
+    parse_columns,
+    parse_initial,
+    parse_policy,
+)
 
 if TYPE_CHECKING:
     from robustmdp import Interval
@@ -37,11 +45,9 @@ class Source:
 
     def policies(self, files: tuple[str, ...]) -> dict[str, Any]:
         """By the names of the files, with their folders where that is needed to tell them apart."""
-        from robustmdp.io import read_policy
-
         names = [Path(file).name for file in files]
         return {
-            file if names.count(name) > 1 else name: read_policy(file, self.mdp)
+            file if names.count(name) > 1 else name: parse_policy(file, self.mdp)
             for name, file in zip(names, files, strict=True)
         }
 

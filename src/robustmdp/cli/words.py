@@ -15,6 +15,8 @@ from robustmdp.cli.environments import parse_environment
 from robustmdp.cli.options import PROBLEMS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from robustmdp import Interval
     from robustmdp.models import MDP
 
@@ -61,13 +63,33 @@ def parse_problem(word: str, discount: float | None) -> MDP:
 
 def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
     """The same, and the intervals of its transitions where it is a file that has them."""
-    from robustmdp import io
     from robustmdp.io.choices import IntervalsError
 
     try:
         return parse_problem(word, discount), None
     except IntervalsError:
-        return io.read_interval(word, discount)
+        return read_bounded(word, discount)
+
+
+def read_bounded(path: str, discount: float | None, format: str | None = None) -> tuple[MDP, Interval]:
+    """A file with intervals; with the discount that was noted beside it, if any, unless one is given."""
+    from robustmdp import io
+
+    if discount is None:
+        return io.read_interval(path, format=format)
+    return io.read_interval(path, discount, format=format)
+
+
+def parse_policy(path: str, mdp: MDP, steps: int | None = None) -> npt.NDArray[Any]:
+    """A policy from a file; one that depends on the step must come with as many steps, those of --horizon."""
+    from robustmdp import io
+
+    policy = io.read_policy(path, mdp)
+    if policy.ndim > (2 if policy.dtype.kind == "f" else 1):
+        name, count = Path(path).name, len(policy)
+        wanted = f"robustmdp solve --horizon {count}" if steps is None else f"--horizon {count}, not {steps}"
+        _checks.must(count == steps, f"a policy for each of {count} steps must come with {wanted}: got {name}")
+    return policy
 
 
 def is_file(word: str) -> bool:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+_DEFAULT_DISCOUNT = float("1")  # an object of its own: a 1.0 that a user passes overrides the notes, this one does not
+
 
 def read_interval(
     path: str | os.PathLike[str],
-    discount: float | None = None,
+    discount: float = _DEFAULT_DISCOUNT,
     *,
     reward: str | None = None,
     format: str | None = None,
@@ -40,7 +42,8 @@ def read_interval(
     Parameters
     ----------
     path : a .drn file of Storm, or a .tra file of PRISM or its stem
-    discount : float in [0, 1], by default the one that `write_interval` noted, or 1
+    discount : float in [0, 1], instead of the one that `write_interval` noted beside the file
+        By default the noted one, and 1 where there are no notes: these formats hold no discount.
     reward : the name of a reward model (Storm) or reward structure (PRISM), by default the first
         Its rewards must be numbers.
     format : "drn" or "prism", by default from the extension
@@ -68,8 +71,9 @@ def read_interval(
     opened = with_nominal(
         kind.open_intervals(file, meta is not None, reward), None if meta is None else meta.probabilities
     )
-    noted = 1.0 if meta is None else meta.discount
-    found = model_of(opened.columns, meta, noted if discount is None else _checks.model_discount(discount))
+    if meta is not None and discount is _DEFAULT_DISCOUNT:
+        discount = meta.discount
+    found = model_of(opened.columns, meta, _checks.model_discount(discount))
     warn_of_stays([found], file.name)
     return found.mdp, Interval(*_bounds_of(found.mdp, opened))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import difflib
+import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from robustmdp.table import Table
 
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
 _MOST_NAMES = 10_000  # that a wrong one is compared with
-_COLUMNS = ("state", "action", "probability")  # of a policy; all others are left alone
+_COLUMNS = ("step", "state", "action", "probability")  # of a policy; all others are left alone
 
 
 def write_solution(solution: Solution, path: Path, format: str | None = None) -> Path:
@@ -98,21 +100,22 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
 
     Parameters
     ----------
-    path : .csv, .parquet or .json with columns state and action, by name or number, and perhaps probability
-        Each state must come once, or with a probability once for each of its actions. Other columns do not matter.
+    path : .csv, .parquet or .json with columns state and action, by name or number, and perhaps probability and step
+        Each state must come once, or with a probability once for each of its actions; with steps, which count from 0,
+        at each step. Other columns do not matter.
     mdp : the model that it is for
 
     Returns
     -------
-    (S,) int64 actions, or (S, A) float64 probabilities
+    (S,) int64 actions, or (S, A) float64 probabilities; with steps (T, S) or (T, S, A)
 
     >>> import pathlib, tempfile
     >>> import robustmdp as rm
     >>> machine = rm.problems.machine_replacement()
-    >>> solution = rm.solve(machine, rm.Nominal())
+    >>> solution = rm.solve(machine, rm.Nominal(), criterion=rm.FiniteHorizon(3))
     >>> file = write_solution(solution, pathlib.Path(tempfile.mkdtemp(), "policy.csv"))
-    >>> bool((read_policy(file, machine) == solution.policy).all())
-    True
+    >>> bool((read_policy(file, machine) == solution.policy).all()), solution.policy.shape
+    (True, (3, 10))
     """
     file = Path(os.fspath(path))
     kind = _format(file, format, "a policy")
@@ -132,54 +135,89 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
         row = int(wrong[0])
         action, state = mdp.action_name(int(actions[row])), mdp.state_name(int(states[row]))
         _checks.fail(f"action must be available: {action!r} is not in {state!r} at row {row} of {file.name}")
+    decisions = _decisions(table, states, mdp, file.name)
     if "probability" not in table:
-        return _deterministic(states, actions, mdp, file.name)
-    return _stochastic(states, actions, table["probability"], mdp, file.name)
+        return _deterministic(decisions, actions)
+    return _stochastic(decisions, actions, table["probability"])
 
 
-def _deterministic(
-    states: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], mdp: MDP, name: str
-) -> npt.NDArray[np.int64]:
-    twice = np.flatnonzero(np.bincount(states, minlength=mdp.n_states) > 1)
+@dataclass(frozen=True)
+class _Decisions:
+    """What a file decides on: number n_states * step + state of each row, without steps the state."""
+
+    rows: npt.NDArray[np.int64]
+    n_steps: int | None
+    mdp: MDP
+    file: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(S,) or (T, S)"""
+        return (self.mdp.n_states,) if self.n_steps is None else (self.n_steps, self.mdp.n_states)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many rows each of them has."""
+        return np.bincount(self.rows, minlength=math.prod(self.shape))
+
+    def name(self, decision: int) -> str:
+        """The state, and the step where there are several."""
+        step, state = divmod(decision, self.mdp.n_states)
+        return repr(self.mdp.state_name(state)) + ("" if self.n_steps is None else f" at step {step}")
+
+    def check_complete(self) -> None:
+        """Each of them needs a row."""
+        missing = np.flatnonzero(self.counts() == 0)
+        if missing.size:
+            _checks.fail(f"every state must have an action: {self.name(int(missing[0]))} has none in {self.file}")
+
+
+def _decisions(table: Mapping[str, list[Any]], states: npt.NDArray[np.int64], mdp: MDP, file: str) -> _Decisions:
+    if "step" not in table:
+        return _Decisions(states, None, mdp, file)
+    steps = _indices("step", table["step"], None, len(states), file)  # as many steps as rows at the most
+    present = np.unique(steps)
+    gaps = np.flatnonzero(present != np.arange(len(present)))
+    if gaps.size:
+        _checks.fail(f"steps must count from 0 without a gap: step {gaps[0]} is missing in {file}")
+    return _Decisions(steps * mdp.n_states + states, len(present), mdp, file)
+
+
+def _deterministic(decisions: _Decisions, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    twice = np.flatnonzero(decisions.counts() > 1)
     if twice.size:
         _checks.fail(
-            f"a state must come once, or with a probability: {mdp.state_name(int(twice[0]))!r} came again "
-            f"at row {np.flatnonzero(states == twice[0])[1]} of {name}"
+            f"a state must come once, or with a probability: {decisions.name(int(twice[0]))} came again "
+            f"at row {np.flatnonzero(decisions.rows == twice[0])[1]} of {decisions.file}"
         )
-    _check_complete(states, mdp, name)
-    policy = np.empty(mdp.n_states, np.int64)
-    policy[states] = actions
+    decisions.check_complete()
+    policy = np.empty(decisions.shape, np.int64)
+    policy.ravel()[decisions.rows] = actions
     return policy
 
 
-def _stochastic(
-    states: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], given: Sequence[Any], mdp: MDP, name: str
-) -> npt.NDArray[np.float64]:
-    policy = np.full((mdp.n_states, mdp.n_actions), np.nan)
-    for row, (state, action, entry) in enumerate(zip(states.tolist(), actions.tolist(), given, strict=True)):
+def _stochastic(decisions: _Decisions, actions: npt.NDArray[np.int64], given: Sequence[Any]) -> npt.NDArray[np.float64]:
+    mdp, name = decisions.mdp, decisions.file
+    policy = np.full((math.prod(decisions.shape), mdp.n_actions), np.nan)
+    for row, (decision, action, entry) in enumerate(zip(decisions.rows.tolist(), actions.tolist(), given, strict=True)):
         probability = _number(entry)
         if not 0.0 <= probability <= 1.0:
             _checks.fail(f"probability must lie in 0..1: got {shown(entry)} at row {row} of {name}")
-        if not np.isnan(policy[state, action]):
+        if not np.isnan(policy[decision, action]):
             _checks.fail(
-                f"a state and an action must come together once: {mdp.state_name(state)!r} and "
+                f"a state and an action must come together once: {decisions.name(decision)} and "
                 f"{mdp.action_name(action)!r} came again at row {row} of {name}"
             )
-        policy[state, action] = probability
-    _check_complete(states, mdp, name)
+        policy[decision, action] = probability
+    decisions.check_complete()
     policy[np.isnan(policy)] = 0.0
     sums = policy.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
     if wrong.size:
-        state = int(wrong[0])
-        _checks.fail(f"the probabilities of {mdp.state_name(state)!r} in {name} must sum to 1: got {sums[state]:.9g}")
-    return policy
-
-
-def _check_complete(states: npt.NDArray[np.int64], mdp: MDP, name: str) -> None:
-    missing = np.flatnonzero(np.bincount(states, minlength=mdp.n_states) == 0)
-    if missing.size:
-        _checks.fail(f"every state must have an action: {mdp.state_name(int(missing[0]))!r} has none in {name}")
+        decision = int(wrong[0])
+        _checks.fail(
+            f"the probabilities of {decisions.name(decision)} in {name} must sum to 1: got {sums[decision]:.9g}"
+        )
+    return policy.reshape(*decisions.shape, mdp.n_actions)
 
 
 def _indices(

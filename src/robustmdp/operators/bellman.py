@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,6 +155,14 @@ class RobustBellman:
             mdp.rewards_on_successors,
         )  # fmt: skip
         self.model.sign = self.ambiguity.sign
+
+    @cached_property
+    def _reward_spread(self) -> float:
+        """The largest difference between rewards of one pair."""
+        rewards, starts = self.mdp.rewards, self.mdp.indptr[:-1]
+        if not self.mdp.rewards_on_successors:
+            return 0.0
+        return float(np.max(np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts)))
 
     @property
     def can_end(self) -> bool:
@@ -318,7 +327,7 @@ class RobustBellman:
         return rows.actions(self.mdp)
 
     def against(self, policy: PolicyRows | None) -> RobustBellman:
-        """The operator whose `worst_case` answers this policy: the same for every policy, if rows are answered alone."""
+        """The operator whose `worst_case` answers this policy; where rows are answered alone, any policy."""
         del policy
         return self
 
@@ -335,8 +344,12 @@ class RobustBellman:
         )
         np.multiply(values, self.ambiguity.sign * self.mdp.discount, out=self._outcome[:-1])
         if self.ambiguity.invents:
+            mdp = self.mdp
             self._added = self.ambiguity.added_successors(
-                self._outcome[:-1], self.mdp.longest_row, rewards_differ=self.mdp.rewards_on_successors
+                self._outcome[:-1],
+                mdp.longest_row,
+                highest=float(self._outcome[: None if mdp.can_end else -1].max()) + self._reward_spread,
+                rewards_differ=mdp.rewards_on_successors,
             )
             self.model.add_successors(self._added)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +42,17 @@ class PolicyPairs(NamedTuple):
     weights: FloatArray
 
 
+def policy_array(policy: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """A copy of a policy, of any shape."""
+    try:
+        return np.array(policy)
+    except ValueError:  # rows of different lengths
+        _checks.fail(f"policy must be an array of actions or probabilities: got {reprlib.repr(policy)}")
+
+
 def policy_pairs(space: StateActionSpace, policy: npt.ArrayLike) -> PolicyPairs:
     """From (S,) actions or (S, A) probabilities, checked against the actions that are available."""
-    array = np.asarray(policy)
+    array = policy_array(policy)
     if array.shape == (space.n_states,):
         return _deterministic(space, array)
     if array.shape == (space.n_states, space.n_actions):

@@ -29,7 +29,9 @@ class StatewiseBellman(RobustBellman):
         level = self.ambiguity.level
         if isinstance(level, np.ndarray):
             name, shape = self.ambiguity.level_name, (self.mdp.n_states,)
-            _checks.must(level.shape == shape, f"{name} must be a number or have shape (S,) = {shape}: got {level.shape}")
+            _checks.must(
+                level.shape == shape, f"{name} must be a number or have shape (S,) = {shape}: got {level.shape}"
+            )
             missing = np.flatnonzero(np.isnan(level))
             if len(missing):
                 _checks.fail(f"{name} must be a number: got nan at {self.mdp.state_name(int(missing[0]))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.pinned import PinnedBellman
-from robustmdp.operators.policy import policy_rows
+from robustmdp.operators.policy import policy_array, policy_rows
 from robustmdp.planning import horizon
 from robustmdp.planning.run import Callback, Solver
 from robustmdp.planning.totals.problem import total_reward
@@ -23,33 +23,23 @@ from robustmdp.result import Solution
 FloatArray = npt.NDArray[np.float64]
 
 
-class Criterion(Protocol):
-    """A criterion is a frozen record of its settings that solves and evaluates; `solve` hands its arguments on."""
+class Settings(NamedTuple):
+    """What `solve` and `evaluate` were told besides the problem."""
 
-    def solve(
-        self,
-        mdp: MDP,
-        ambiguity: Ambiguity,
-        *,
-        solver: Solver | None,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
+    tol: float
+    threads: int | None
+    callback: Callback | None
+    start: npt.ArrayLike | None
+    solver: Solver | None = None
+
+
+class Criterion(Protocol):
+    """A criterion is a frozen record of its own settings that solves and evaluates."""
+
+    def solve(self, mdp: MDP, ambiguity: Ambiguity, how: Settings) -> Solution:
         """The policy with the best worst case."""
 
-    def evaluate(
-        self,
-        mdp: MDP,
-        policy: npt.ArrayLike,
-        ambiguity: Ambiguity,
-        *,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
+    def evaluate(self, mdp: MDP, policy: npt.ArrayLike, ambiguity: Ambiguity, how: Settings) -> Solution:
         """The worst case of a policy."""
 
 
@@ -85,7 +75,7 @@ class FiniteHorizon:
     def __post_init__(self) -> None:
         _checks.positive_integer("steps", self.steps)
         if self.terminal is not None:
-            terminal = np.array(self.terminal, dtype=np.float64)
+            terminal = _checks.numbers("terminal", self.terminal)
             _checks.must(terminal.ndim == 1, f"terminal must have shape (S,): got {terminal.shape}")
             _checks.must(bool(np.isfinite(terminal).all()), "terminal must be finite everywhere")
             terminal.flags.writeable = False
@@ -100,39 +90,24 @@ class FiniteHorizon:
         )
         return terminal
 
-    def solve(
-        self,
-        mdp: MDP,
-        ambiguity: Ambiguity,
-        *,
-        solver: Solver | None,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
-        _checks.must(solver is None, f"FiniteHorizon is solved backwards, without a solver: got {solver!r}")
-        _checks.must(start is None, "FiniteHorizon is solved backwards, without a start: give terminal values instead")
-        bellman = RobustBellman(mdp, ambiguity, threads=threads)
-        return horizon.run_backwards(bellman, self._terminal(mdp), self.steps, tol=tol, callback=callback)
+    def solve(self, mdp: MDP, ambiguity: Ambiguity, how: Settings) -> Solution:
+        bellman = self._operator(mdp, ambiguity, how)
+        return horizon.run_backwards(bellman, self._terminal(mdp), self.steps, tol=how.tol, callback=how.callback)
 
-    def evaluate(
-        self,
-        mdp: MDP,
-        policy: npt.ArrayLike,
-        ambiguity: Ambiguity,
-        *,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
-        _checks.must(start is None, "FiniteHorizon is solved backwards, without a start: give terminal values instead")
-        bellman = RobustBellman(mdp, ambiguity, threads=threads)
+    def evaluate(self, mdp: MDP, policy: npt.ArrayLike, ambiguity: Ambiguity, how: Settings) -> Solution:
+        bellman = self._operator(mdp, ambiguity, how)
         rows, given = horizon.policies_of_steps(mdp, policy, self.steps)
-        terminal = self._terminal(mdp)
-        solution = horizon.run_backwards(bellman, terminal, self.steps, tol=tol, policies=rows, callback=callback)
+        solution = horizon.run_backwards(
+            bellman, self._terminal(mdp), self.steps, tol=how.tol, policies=rows, callback=how.callback
+        )
         return replace(solution, policy=as_given(given))
+
+    @staticmethod
+    def _operator(mdp: MDP, ambiguity: Ambiguity, how: Settings) -> RobustBellman:
+        backwards = "FiniteHorizon is solved backwards"
+        _checks.must(how.solver is None, f"{backwards}, without a solver: got {how.solver!r}")
+        _checks.must(how.start is None, f"{backwards}, without a start: give terminal values instead")
+        return RobustBellman(mdp, ambiguity, threads=how.threads)
 
 
 @dataclass(frozen=True)
@@ -149,34 +124,14 @@ class TotalReward:
     array([4.])
     """
 
-    def solve(
-        self,
-        mdp: MDP,
-        ambiguity: Ambiguity,
-        *,
-        solver: Solver | None,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
-        problem = total_reward(_without_discount(mdp, ambiguity, threads), None)
-        return Search(problem, tol, solver, callback).run(start)
+    def solve(self, mdp: MDP, ambiguity: Ambiguity, how: Settings) -> Solution:
+        problem = total_reward(_without_discount(mdp, ambiguity, how.threads), None)
+        return Search(problem, how.tol, how.solver, how.callback).run(how.start)
 
-    def evaluate(
-        self,
-        mdp: MDP,
-        policy: npt.ArrayLike,
-        ambiguity: Ambiguity,
-        *,
-        tol: float,
-        threads: int | None,
-        callback: Callback | None,
-        start: npt.ArrayLike | None,
-    ) -> Solution:
-        given = np.array(policy)
-        problem = total_reward(_without_discount(mdp, ambiguity, threads), policy_rows(mdp, given))
-        return replace(Search(problem, tol, None, callback).run(start), policy=as_given(given))
+    def evaluate(self, mdp: MDP, policy: npt.ArrayLike, ambiguity: Ambiguity, how: Settings) -> Solution:
+        given = policy_array(policy)
+        problem = total_reward(_without_discount(mdp, ambiguity, how.threads), policy_rows(mdp, given))
+        return replace(Search(problem, how.tol, None, how.callback).run(how.start), policy=as_given(given))
 
 
 def _without_discount(mdp: MDP, ambiguity: Ambiguity, threads: int | None) -> PinnedBellman:

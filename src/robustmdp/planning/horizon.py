@@ -12,7 +12,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
+from robustmdp.operators.policy import PolicyRows, policy_array, policy_rows, rows_of_pairs
 from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, check_tolerance
 from robustmdp.result import Adversary, Solution, Status
 
@@ -222,7 +222,7 @@ def policies_of_steps(mdp: MDP, policy: npt.ArrayLike, steps: int) -> tuple[list
 
     Where (S, A) and (T, S) are the same shape, whole numbers are actions and other numbers are probabilities.
     """
-    given = np.array(policy)
+    given = policy_array(policy)
     n_states, n_actions = mdp.n_states, mdp.n_actions
     is_whole = np.issubdtype(given.dtype, np.integer)
     stationary = given.shape == (n_states,) or (

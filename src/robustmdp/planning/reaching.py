@@ -79,7 +79,7 @@ def reach(
 def _states(name: str, given: States, mdp: MDP) -> BoolArray:
     if isinstance(given, str):
         if given not in mdp.labels:
-            _checks.must(bool(mdp.labels), f"{name} must be a label of the model: it has none, got {given!r}")
+            _checks.must(bool(mdp.labels), f"{name} must be a list of states: the model has no labels, got {given!r}")
             _checks.nearest(f"label as {name}", given, list(mdp.labels))
         return np.array(mdp.labels[given], dtype=bool)
     array = np.asarray(given)

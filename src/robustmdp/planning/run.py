@@ -126,7 +126,7 @@ def check_tolerance(tol: float) -> None:
 def _start(given: npt.ArrayLike | None, mdp: MDP) -> FloatArray | None:
     if given is None:
         return None
-    start = np.array(given, dtype=np.float64)
+    start = _checks.numbers("start", given)
     _checks.must(start.shape == (mdp.n_states,), f"start must have shape ({mdp.n_states},): got {start.shape}")
     _checks.must(bool(np.isfinite(start).all()), "start must be finite everywhere")
     return start

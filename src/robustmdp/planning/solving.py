@@ -11,7 +11,7 @@ from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
-from robustmdp.planning.criteria import Criterion
+from robustmdp.planning.criteria import Criterion, Settings
 from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Solver, run
 from robustmdp.result import Solution
@@ -53,7 +53,8 @@ def solve(
     ('converged', True)
     """
     if criterion is not None:
-        return criterion.solve(mdp, ambiguity, solver=solver, tol=tol, threads=threads, callback=callback, start=start)
+        _check_criterion(criterion)
+        return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
@@ -85,9 +86,15 @@ def evaluate(
     array([1.818182, 0.      ])
     """
     if criterion is not None:
-        return criterion.evaluate(mdp, policy, ambiguity, tol=tol, threads=threads, callback=callback, start=start)
+        _check_criterion(criterion)
+        return criterion.evaluate(mdp, policy, ambiguity, Settings(tol, threads, callback, start))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
     solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)
     given = np.array(policy)
     return replace(solution, policy=given.astype(np.int64) if given.ndim == 1 else given.astype(np.float64))
+
+
+def _check_criterion(criterion: object) -> None:
+    if isinstance(criterion, type) or not hasattr(criterion, "solve"):
+        raise TypeError(f"criterion must be one such as FiniteHorizon(12) or TotalReward(): got {criterion!r}")

@@ -71,7 +71,7 @@ class Search:
     def run(self, start: npt.ArrayLike | None) -> Solution:
         """Rounds until the bounds are close enough, somebody stops it, or rounding leaves no more to gain."""
         if start is not None:
-            self.v = np.array(start, dtype=np.float64)
+            self.v = _checks.numbers("start", start)
             _checks.must(
                 self.v.shape == self.policy.state_ptr[1:].shape, f"start must have shape (S,): got {self.v.shape}"
             )
