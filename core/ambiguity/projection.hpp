@@ -78,13 +78,15 @@ template <class D> struct SmoothProjection {
     }
 
     // Newton's method on E_P = t in theta, around the price's solver, inside a bracket.
-    Projected<double> project_alone(const Rows<double>& row, double target) const {
+    Projected<double> project_alone(const Rows<double>& row, double target, double* scratch) const {
         double low = 0.0, high = INFINITE, theta = 1.0 / row.spread;
         Projected<double> best = not_projected<double>();
         for (int step = 0; step < 300; ++step) {
             const Solved<double> at = penalized.solve_alone(row, 1.0 / theta, Accuracy::EXACT);
             const Slopes<double> sum = slopes_at(row, theta, at.base, at.distance * theta);
-            const double miss = sum.mean - target, determinant = sum.whole * sum.twice - sum.once * sum.once;
+            penalized.respond(row, 1.0 / theta, at, scratch, 1);  // whose mass is 1 where f*' is too steep for it
+            const double miss = mean_of(row, scratch, 1) - target;
+            const double determinant = sum.whole * sum.twice - sum.once * sum.once;
             const double bend = sum.whole / determinant, cost = theta * (at.value - target);
             if (cost >= best.cost || !best.converged)
                 best = {larger(cost, 0.0), theta, bend, at.distance * theta, at.base, 0.0, true};
@@ -298,7 +300,7 @@ struct VariationProjection {
     template <class T> void remember(const Rows<T>&, const Projected<T>& at, T* memory) const { *memory = at.second; }
 
     // By bisection over the outcomes.
-    Projected<double> project_alone(const Rows<double>& row, double target) const {
+    Projected<double> project_alone(const Rows<double>& row, double target, double*) const {
         Projected<double> at = not_projected<double>();
         double low = 0.0, high = INFINITE, ceiling = middle_rise(row, low, high);
         for (int64_t pass = 0; pass < 2 * row.length + 2; ++pass) {
@@ -406,7 +408,7 @@ template <class Ball> struct BallProjection {
     double measure(const Rows<double>& row, const double* out) const { return ball.distance(row, out, 1); }
     void respond_to_vertex(const Rows<double>& row, double* out) const { respond(row, project_to_vertex(row), out, 1); }
 
-    Projected<double> project_alone(const Rows<double>& row, double target) const {
+    Projected<double> project_alone(const Rows<double>& row, double target, double*) const {
         Projected<double> at = not_projected<double>();
         at.converged = true;
         double value = row.mean_rise;

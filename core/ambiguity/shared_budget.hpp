@@ -275,7 +275,7 @@ private:
                 if constexpr (!P::ALONE)
                     at = set_.project(rows.side_by_side(g), target, idle | (target <= zero), &work.start[P::MEMORY * g],
                                       accuracy, WARM_PASSES);
-                finish(rows, g, target, idle, at);
+                finish(rows, g, target, idle, work);
                 if constexpr (P::MEMORY > 0) {
                     Lanes renewed[P::MEMORY];
                     set_.remember(rows.side_by_side(g), at, renewed);
@@ -294,12 +294,14 @@ private:
     }
 
     // The rows that were not solved side by side.
-    void finish(const StateRows& rows, int g, Lanes target, LaneBits idle, Projected<Lanes>& at) const {
+    void finish(const StateRows& rows, int g, Lanes target, LaneBits idle, Work& work) const {
+        Projected<Lanes>& at = work.at[g];
         for (int l = 0; l < WIDTH; ++l) {
             const bool at_vertex = target[l] <= 0.0;
             if (idle[l] || (!at_vertex && at.converged[l])) continue;
             const Rows<double> row = rows.row(WIDTH * g + l);
-            const Projected<double> one = at_vertex ? set_.project_to_vertex(row) : set_.project_alone(row, target[l]);
+            const Projected<double> one = at_vertex ? set_.project_to_vertex(row)
+                                                     : set_.project_alone(row, target[l], work.scratch.data());
             at.cost[l] = one.cost, at.theta[l] = one.theta, at.bend[l] = one.bend;
             at.first[l] = one.first, at.second[l] = one.second, at.share[l] = one.share;
         }

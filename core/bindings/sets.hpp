@@ -141,7 +141,9 @@ template <class P> double project_row(const P& set, Numbers p, Numbers x, double
     const Rows<double> row = make_rows<double>(p.data(), x.data(), static_cast<int64_t>(p.size()), 1);
     const double t = target - row.lowest;
     if (t >= row.mean_rise) return 0.0;
-    return t < 0.0 ? INFINITE : t == 0.0 ? set.project_to_vertex(row).cost : set.project_alone(row, t).cost;
+    if (t <= 0.0) return t < 0.0 ? INFINITE : set.project_to_vertex(row).cost;
+    std::vector<double> scratch(row.length);
+    return set.project_alone(row, t, scratch.data()).cost;
 }
 
 // f* at one y of the normal form; f*' where `derivative`.

@@ -314,7 +314,7 @@ def test_bad_rows_are_refused(p: Any, v: Any, sentence: str) -> None:
     [
         (-1.0, ValueError, "must be at least 0: got -1"),
         (math.nan, ValueError, r"must be a number in \[0, inf\]: got nan"),
-        ([1.0, 2.0], ValueError, r"must be a number or an \(S, A\) array: got shape \(2,\)"),
+        ([[[1.0, 2.0]]], ValueError, r"must be a number or an \(S, A\) array: got shape \(1, 1, 2\)"),
         ([[1.0, -2.0]], ValueError, r"must be at least 0: got -2 at (weight|radius)\[0, 1\]"),
         ("much", TypeError, r"must be a number or an \(S, A\) array: got 'much'"),
     ],

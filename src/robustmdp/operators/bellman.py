@@ -91,9 +91,11 @@ class RobustBellman:
     array([1.9, 0. ])
     """
 
-    def __new__(cls, mdp: MDP, ambiguity: Ambiguity, **settings: Any) -> RobustBellman:
+    def __new__(
+        cls, mdp: MDP | None = None, ambiguity: Ambiguity | None = None, *rest: Any, **settings: Any
+    ) -> RobustBellman:
         """Where nature answers the actions of a state together, the operator is another one."""
-        if cls is RobustBellman and check_ambiguity(ambiguity).is_statewise:
+        if cls is RobustBellman and getattr(ambiguity, "is_statewise", False):
             from robustmdp.operators.statewise import StatewiseBellman
 
             return object.__new__(StatewiseBellman)
