@@ -50,12 +50,16 @@ class Response(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers."""
+    """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers.
+
+    `successors` are the states of `data` where nature may add some, else None.
+    """
 
     data: FloatArray
     penalty: FloatArray
     eta: FloatArray
     starts: IntArray
+    successors: npt.NDArray[np.int32] | None
 
 
 def _check_rewards(largest: float) -> None:
@@ -103,6 +107,7 @@ class RobustBellman:
         self._memory = np.full(mdp.n_pairs * self._kernel.memory_per_row, np.nan)
         self._outcome = np.zeros(mdp.n_states + 1)
         self._added = np.empty(0, dtype=np.int32)
+        self._added_per_successor = getattr(self._kernel, "added_per_successor", 0)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
         self._prepare_threads()
@@ -193,7 +198,10 @@ class RobustBellman:
         mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond(None, mdp.indptr, np.full_like(self._memory, np.nan))
-        model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
+        if answer.successors is None:
+            model = mdp.with_probabilities(answer.data)
+        else:
+            model = mdp.with_added(answer.starts, answer.successors, answer.data)
         return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
 
     # what solvers call
@@ -238,8 +246,8 @@ class RobustBellman:
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
         self._set_outcome(v)
-        data, penalty, _, starts = self._respond(policy.pairs, policy.starts, self._memory)
-        indices = np.empty(len(data), dtype=np.int32)
+        data, penalty, _, starts, successors = self._respond(policy.pairs, policy.starts, self._memory)
+        indices = np.empty(len(data), dtype=np.int32) if successors is None else successors
         cost = np.empty(len(policy.pairs))
 
         def task(lo: int, hi: int) -> None:
@@ -300,21 +308,37 @@ class RobustBellman:
                 self._outcome[:-1], self.mdp.longest_row, rewards_differ=self.mdp.rewards_on_successors
             )
             self.model.add_successors(self._added)
+        if hasattr(self._kernel, "prepare"):
+
+            def task(lo: int, hi: int) -> None:
+                self._kernel.prepare(self.model, self._outcome, lo, hi)
+
+            threads.run(task, self._state_ranges, self._workers)
 
     def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
         count = len(starts) - 1
-        starts = starts + len(self._added) * np.arange(count + 1)
+        successors = None
+        if self.ambiguity.invents:
+            starts = self._starts_with_added(starts)
+            successors = np.empty(starts[-1], dtype=np.int32)
         data, penalty, eta = np.empty(starts[-1]), np.empty(count), np.empty(count)
+        further = () if successors is None else (successors,)
 
         def task(lo: int, hi: int) -> None:
             self._kernel.respond(
-                self.model, self._levels, self._outcome, pairs, starts, lo, hi, memory, data, penalty, eta
+                self.model, self._levels, self._outcome, pairs, starts, lo, hi, memory, data, penalty, eta, *further
             )
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
-        return _Answer(data, penalty, eta, starts)
+        return _Answer(data, penalty, eta, starts, successors)
+
+    def _starts_with_added(self, starts: IntArray) -> IntArray:
+        """Where rows start that have room for the successors that nature may add."""
+        lengths = np.diff(starts)
+        others = np.minimum(self._added_per_successor * lengths, self.mdp.n_states + 1 - lengths)
+        return np.concatenate([[0], np.cumsum(lengths + len(self._added) + others)])
 
     def _paper_eta(self, eta: FloatArray) -> FloatArray:
         """From the multiplier of outcomes discount * v to the paper's, unshifted; NaN at discount 0."""
