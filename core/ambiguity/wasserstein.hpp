@@ -12,15 +12,16 @@
 
 namespace robustmdp {
 
-// The moves from state i: to states[indptr[i]:indptr[i+1]], by rising costs.
+// The moves from source i, a state or a transition of the model: to states[indptr[i]:indptr[i+1]], by rising costs.
 struct Moves {
     const int64_t* indptr;
     const int32_t* states;
     const double* costs;
     const uint8_t* receives;  // whether a state that the row does not have may get mass
     int64_t n_states;
-    int64_t most;           // of a state
-    bool everywhere, adds;  // whether all of them receive, or any
+    int64_t most;           // of a source
+    bool by_transition;     // whether sources are transitions
+    bool everywhere, adds;  // whether all states receive, or any
 };
 
 struct Wasserstein {
@@ -35,7 +36,7 @@ struct Wasserstein {
     double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>&) const { return NOT_A_NUMBER; }
 
-    bool shares_hulls(const Model& model) const { return moves.everywhere && !model.rewards_on_successors; }
+    bool shares_hulls(const Model& model) const { return moves.everywhere && !moves.by_transition && !model.rewards_on_successors; }
 
     // The hulls of states lo..hi at these outcomes, for all rows.
     void prepare(const Model& model, const double* outcome, int64_t lo, int64_t hi) {
@@ -64,8 +65,8 @@ struct Wasserstein {
             Hull& hull = space.own[lane * space.longest_row + j];
             hull.start(x[j * WIDTH]);
             if (successors[j] < moves.n_states)
-                extend(hull, successors[j], x, WIDTH, space.places.data(),
-                       [&](int32_t state) { return outcome[state] + reward; });
+                extend(hull, moves.by_transition ? model.indptr[pair] + j : successors[j], x, WIDTH,
+                       space.places.data(), [&](int32_t state) { return outcome[state] + reward; });
             hulls[j] = &hull;
         }
         for (int64_t j = 0; j < length; ++j) space.places[successors[j]] = 0;

@@ -42,7 +42,9 @@ template <class Set> void require_columns(const Set& set, const ModelArrays& mod
         require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_states,
                 "the set must have one entry per state");
     if constexpr (transports_mass<Set>())
-        require(set.moves.n_states == model.view.n_states, "the set must have moves from every state");
+        require(set.moves.n_states == model.view.n_states &&
+                    (!set.moves.by_transition || set.source_count() == model.indices.size()),
+                "the set must have moves from every state, or from every transition");
 }
 
 template <class Set> constexpr int64_t added_per_successor() {
@@ -131,7 +133,8 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         if constexpr (columns_of<Set>() > 0)
             require(set.column_length() == p.size(), "the set must have one entry per successor");
         if constexpr (transports_mass<Set>())
-            require(set.moves.n_states == static_cast<int64_t>(p.size()), "the set must have moves from every entry");
+            require(!set.moves.by_transition && set.moves.n_states == static_cast<int64_t>(p.size()),
+                    "the set must have moves from every entry");
         const Answer answer = worst_case(set, p.data(), x.data(), static_cast<int64_t>(p.size()), level, out.data());
         return std::make_tuple(answer.value, answer.gap, answer.eta, answer.weight);
     };

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from hashlib import blake2b
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +20,17 @@ _SMALLEST, _LARGEST = 1e-100, 1e100  # so that a ratio of outcomes and distances
 _BLOCK = 1 << 22  # distances at a time
 
 
-class Moves(NamedTuple):
-    """From state i mass may move to states[indptr[i]:indptr[i + 1]], by rising costs."""
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """From source i mass may move to states[indptr[i]:indptr[i + 1]], by rising costs."""
 
     indptr: IntArray
     states: npt.NDArray[np.int32]
     costs: FloatArray
+
+
+_known: WeakValueDictionary[bytes, Moves] = WeakValueDictionary()
+"""Moves between any two states, by a digest of the distances: sets of several radii share them."""
 
 
 class Wasserstein(Supported):
@@ -45,8 +53,9 @@ class Wasserstein(Supported):
         Whether `distance` holds coordinates. By default a square array with a zero diagonal is a matrix of distances,
         any other array holds coordinates.
 
-    With support="all" all moves between two states are kept, at most 2**24: beyond 4,096 states give a sparse matrix,
-    as scipy.spatial.KDTree(x).sparse_distance_matrix(tree, cutoff) makes it.
+    All moves between two states are kept, at most 2**24: beyond 4,096 states give a sparse matrix, as
+    scipy.spatial.KDTree(x).sparse_distance_matrix(tree, cutoff) makes it. With support="model" only moves between the
+    successors of a pair count.
 
     Reference: Yang (2017), A convex optimization approach to distributionally robust Markov decision processes with
     Wasserstein distance.
@@ -83,20 +92,25 @@ class Wasserstein(Supported):
         raise TypeError("distances belong to the states of a model: use kernel_for")
 
     def kernel_for(self, model: Any) -> RowKernel:
-        n = model.n_states
+        n, lengths = model.n_states, np.diff(model.indptr)
         self._check_size(n, "state")
+        receivers = self.candidates(n)
         receives = np.zeros(n, dtype=np.uint8)
-        receives[self.candidates(n)] = 1
-        moves = self._all_moves if self.support == "all" else self._moves_within(model, receives)
-        kernel: RowKernel = _core.Wasserstein(*moves, receives)
-        return kernel
+        receives[receivers] = 1
+        count = float((lengths * (lengths + len(receivers))).sum())
+        fits = n * n <= _MOST_MOVES or not isinstance(self.distance, np.ndarray)
+        by_transition = self.support != "all" and (count <= _MOST_MOVES or not fits)
+        moves = self._moves_of_transitions(model, receivers) if by_transition else self._all_moves
+        return _kernel(moves, receives, by_transition)
 
     def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
         self._check_size(len(p), "successor")
         kept = self.kept(p)
         states = np.flatnonzero(kept)
-        moves = _sorted_moves(self._between(*np.nonzero(np.ones((len(states),) * 2)), states), len(states))
-        return _core.Wasserstein(*moves, np.ones(len(states), dtype=np.uint8)), kept
+        count = len(states)
+        rows, columns = np.divmod(np.arange(count * count), count)
+        moves = _sort_moves(*self._possible(rows, states[rows], states[columns], columns), count)
+        return _kernel(moves, np.ones(count, dtype=np.uint8)), kept
 
     def _check_size(self, count: int, of: str) -> None:
         what = "coordinates" if self.coordinates else "distances"
@@ -105,12 +119,11 @@ class Wasserstein(Supported):
             f"distance must have one row of {what} per {of} ({count}): got shape {self.distance.shape}",
         )
 
-    def _between(self, rows: IntArray, columns: IntArray, states: IntArray | None = None) -> Any:
-        """The moves that are possible among those from rows[k] to columns[k], as three columns."""
-        source, target = (rows, columns) if states is None else (states[rows], states[columns])
+    def _possible(self, rows: IntArray, source: IntArray, target: IntArray, named: IntArray) -> Any:
+        """What is possible of the moves from source[k] to target[k]: their rows, names of targets, and costs."""
         costs = self._costs(source, target)
-        possible = (costs < np.inf) & (rows != columns)
-        return rows[possible], columns[possible], costs[possible]
+        possible = (costs < np.inf) & (source != target)
+        return rows[possible], named[possible], costs[possible]
 
     def _costs(self, source: IntArray, target: IntArray) -> FloatArray:
         if self.coordinates:
@@ -122,42 +135,50 @@ class Wasserstein(Supported):
     @cached_property
     def _all_moves(self) -> Moves:
         """Between any two states."""
+        digest = blake2b(repr((self.distance.shape, self.coordinates)).encode())
+        is_array = isinstance(self.distance, np.ndarray)
+        parts = (self.distance,) if is_array else (self.distance.indptr, self.distance.indices, self.distance.data)
+        for part in parts:
+            digest.update(np.ascontiguousarray(part))
+        return _known.get(digest.digest()) or _known.setdefault(digest.digest(), self._find_all_moves())
+
+    def _find_all_moves(self) -> Moves:
         n = self.distance.shape[0]
         if not isinstance(self.distance, np.ndarray):
-            counts = np.diff(self.distance.indptr)
-            rows, columns, costs = np.repeat(np.arange(n), counts), self.distance.indices, self.distance.data
-            _check_count(len(costs), n)
+            matrix = self.distance
+            rows, columns, costs = np.repeat(np.arange(n), np.diff(matrix.indptr)), matrix.indices, matrix.data
+            _check_count(len(costs))
             possible = (costs < np.inf) & (rows != columns)
-            return _sorted_moves((rows[possible], columns[possible], costs[possible]), n)
-        count = n * (n - 1) if self.coordinates else int((self.distance < np.inf).sum()) - n
-        _check_count(count, n)
-        step = max(1, _BLOCK // n)
-        parts = [
-            self._between(np.repeat(np.arange(first, min(first + step, n)), n), np.tile(np.arange(n), min(step, n - first)))
-            for first in range(0, n, step)
-        ]
-        return _sorted_moves(tuple(map(np.concatenate, zip(*parts, strict=True))), n)
+            return _sort_moves(rows[possible], columns[possible], costs[possible], n)
+        _check_count(n * (n - 1) if self.coordinates else int((self.distance < np.inf).sum()) - n)
+        parts = []
+        for first in range(0, n * n, _BLOCK):
+            rows, columns = np.divmod(np.arange(first, min(first + _BLOCK, n * n)), n)
+            parts.append(self._possible(rows, rows, columns, columns.astype(np.int32)))
+        return _sort_moves(*map(np.concatenate, zip(*parts, strict=True)), n)
 
-    def _moves_within(self, model: Any, receives: npt.NDArray[np.uint8]) -> Moves:
-        """From each state to those that are successors of the same pair, and to those that receive mass anyway."""
-        n, lengths = model.n_states, np.diff(model.indptr)
-        together_at_most = float(np.square(lengths, dtype=np.float64).sum())
-        if min(float(n) * n, 8.0 * _MOST_MOVES) <= together_at_most:
-            return self._all_moves
-        from scipy import sparse
-
-        inside = model.indices < n
-        pair = np.repeat(np.arange(model.n_pairs), lengths)[inside]
-        leads = sparse.csr_array(
-            (np.ones(len(pair), dtype=np.int32), (pair, model.indices[inside])), shape=(model.n_pairs, n)
-        )
-        together = sparse.coo_array(leads.T @ leads)
-        listed = np.flatnonzero(receives)
-        rows = np.concatenate([together.row, np.repeat(np.arange(n), len(listed))])
-        columns = np.concatenate([together.col, np.tile(listed, n)])
-        rows, columns = np.divmod(np.unique(rows.astype(np.int64) * n + columns), n)
-        _check_count(len(rows), n)
-        return _sorted_moves(self._between(rows, columns), n)
+    def _moves_of_transitions(self, model: Any, receivers: IntArray) -> Moves:
+        """From the successor of each transition to those of the same pair, and to states that receive mass anyway."""
+        n, nnz, lengths = model.n_states, len(model.indices), np.diff(model.indptr)
+        own = np.repeat(lengths, lengths)  # of each transition: how many its pair has
+        starts = np.concatenate([[0], np.cumsum(own + len(receivers))])
+        _check_count(int(starts[-1]))
+        first = np.repeat(model.indptr[:-1], lengths)
+        parts = []
+        step = max(1, nnz * _BLOCK // int(starts[-1]))
+        for low in range(0, nnz, step):
+            high = min(low + step, nnz)
+            rows = np.repeat(np.arange(low, high), np.diff(starts[low : high + 1]))
+            place = np.arange(starts[low], starts[high]) - starts[rows]
+            is_own = place < own[rows]
+            target = np.empty(len(rows), dtype=np.int64)
+            target[is_own] = model.indices[(first[rows] + place)[is_own]]
+            target[~is_own] = receivers[(place - own[rows])[~is_own]]
+            source = model.indices[rows]
+            inside = (source < n) & (target < n)  # the end stays where it is
+            rows, source, target = rows[inside], source[inside], target[inside]
+            parts.append(self._possible(rows, source, target, target.astype(np.int32)))
+        return _sort_moves(*map(np.concatenate, zip(*parts, strict=True)), nnz)
 
     def _meaning(self, level: str) -> str:
         return f"Wasserstein ball: nature moves probabilities by {level} in all, sum of mass times distance"
@@ -220,11 +241,11 @@ def _check_costs(rows: Any, columns: Any, costs: FloatArray) -> None:
         _checks.fail(f"distance must be {allowed}: got {cost:g} at distance[{i}, {j}]")
 
 
-def _check_count(moves: int, n_states: int) -> None:
+def _check_count(moves: int) -> None:
     _checks.must(
         moves <= _MOST_MOVES,
-        f"distance must allow at most {_MOST_MOVES:,} moves between two states, which are all kept: got {moves:,} for "
-        f"{n_states:,} states; give a sparse matrix of the short ones",
+        f"distance must allow at most {_MOST_MOVES:,} moves, which are all kept: got {moves:,}; "
+        "give a sparse matrix of the short ones",
     )
 
 
@@ -237,10 +258,14 @@ def _entries(matrix: Any, rows: IntArray, columns: IntArray) -> FloatArray:
     return np.where(keys[at] == wanted, matrix.data[at], np.inf) if len(keys) else np.full(len(wanted), np.inf)
 
 
-def _sorted_moves(moves: tuple[IntArray, IntArray, FloatArray], n_states: int) -> Moves:
-    """From columns with rising sources."""
-    rows, columns, costs = moves
-    indptr = np.searchsorted(rows, np.arange(n_states + 1)).astype(np.int64)
-    found = Moves(indptr, columns.astype(np.int32), np.array(costs, dtype=np.float64))
-    _core.sort_moves(*found)
-    return found
+def _sort_moves(rows: IntArray, states: IntArray, costs: FloatArray, count: int) -> Moves:
+    """Those of rows 0..count, which come by rising numbers."""
+    indptr = np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
+    moves = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
+    _core.sort_moves(moves.indptr, moves.states, moves.costs)
+    return moves
+
+
+def _kernel(moves: Moves, receives: npt.NDArray[np.uint8], by_transition: bool = False) -> RowKernel:
+    kernel: RowKernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, receives, by_transition)
+    return kernel
