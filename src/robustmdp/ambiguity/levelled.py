@@ -82,7 +82,7 @@ def _build(kind: type[Levelled], arguments: dict[str, Any]) -> Levelled:
     return kind(**arguments)
 
 
-def _arrays(value: Any) -> tuple[np.ndarray, ...] | None:
+def arrays_of(value: Any) -> tuple[np.ndarray, ...] | None:
     """What an array or a sparse matrix consists of; None for anything else."""
     if isinstance(value, np.ndarray):
         return (value,)
@@ -90,16 +90,16 @@ def _arrays(value: Any) -> tuple[np.ndarray, ...] | None:
 
 
 def _is_same(mine: Any, other: Any) -> bool:
-    parts, others = _arrays(mine), _arrays(other)
+    parts, others = arrays_of(mine), arrays_of(other)
     if mine is other or parts is None or others is None:
         return mine is other or (parts is others and bool(mine == other))
     return len(parts) == len(others) and all(map(np.array_equal, parts, others))
 
 
 def _describe(value: Any) -> str:
-    return repr(value) if _arrays(value) is None else f"<{value.size} numbers>"
+    return repr(value) if arrays_of(value) is None else f"<{value.size} numbers>"
 
 
 def _hashable(value: Any) -> Any:
-    parts = _arrays(value)
+    parts = arrays_of(value)
     return value if parts is None else tuple(part.tobytes() for part in parts)

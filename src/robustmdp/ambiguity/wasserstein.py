@@ -13,11 +13,15 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel
+from robustmdp.ambiguity.levelled import arrays_of
 from robustmdp.ambiguity.support import Supported
 
 _MOST_MOVES = 1 << 24  # 4,096 states with all distances; 12 bytes each
 _SMALLEST, _LARGEST = 1e-100, 1e100  # so that a ratio of outcomes and distances is a number
 _BLOCK = 1 << 22  # distances at a time
+
+
+Columns = tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]  # rows, states and costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,7 @@ class Wasserstein(Supported):
 
     level_name = "radius"
     distance: Any
+    coordinates: bool
 
     def __init__(
         self, distance: Any, radius: npt.ArrayLike, *, support: Any = "all", coordinates: bool | None = None
@@ -109,7 +114,7 @@ class Wasserstein(Supported):
         states = np.flatnonzero(kept)
         count = len(states)
         rows, columns = np.divmod(np.arange(count * count), count)
-        moves = _sort_moves(*self._possible(rows, states[rows], states[columns], columns), count)
+        moves = _sort_moves(self._possible(rows, states[rows], states[columns], columns), count)
         return _kernel(moves, np.ones(count, dtype=np.uint8)), kept
 
     def _check_size(self, count: int, of: str) -> None:
@@ -119,7 +124,7 @@ class Wasserstein(Supported):
             f"distance must have one row of {what} per {of} ({count}): got shape {self.distance.shape}",
         )
 
-    def _possible(self, rows: IntArray, source: IntArray, target: IntArray, named: IntArray) -> Any:
+    def _possible(self, rows: IntArray, source: IntArray, target: IntArray, named: npt.NDArray[Any]) -> Columns:
         """What is possible of the moves from source[k] to target[k]: their rows, names of targets, and costs."""
         costs = self._costs(source, target)
         possible = (costs < np.inf) & (source != target)
@@ -127,19 +132,19 @@ class Wasserstein(Supported):
 
     def _costs(self, source: IntArray, target: IntArray) -> FloatArray:
         if self.coordinates:
-            return np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1))
+            apart: FloatArray = np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1))
+            return apart
         if isinstance(self.distance, np.ndarray):
-            return np.asarray(self.distance[source, target])
+            found: FloatArray = self.distance[source, target]
+            return found
         return _entries(self.distance, source, target)
 
     @cached_property
     def _all_moves(self) -> Moves:
         """Between any two states."""
         digest = blake2b(repr((self.distance.shape, self.coordinates)).encode())
-        is_array = isinstance(self.distance, np.ndarray)
-        parts = (self.distance,) if is_array else (self.distance.indptr, self.distance.indices, self.distance.data)
-        for part in parts:
-            digest.update(np.ascontiguousarray(part))
+        for part in arrays_of(self.distance) or ():
+            digest.update(np.ascontiguousarray(part).data)
         return _known.get(digest.digest()) or _known.setdefault(digest.digest(), self._find_all_moves())
 
     def _find_all_moves(self) -> Moves:
@@ -149,13 +154,13 @@ class Wasserstein(Supported):
             rows, columns, costs = np.repeat(np.arange(n), np.diff(matrix.indptr)), matrix.indices, matrix.data
             _check_count(len(costs))
             possible = (costs < np.inf) & (rows != columns)
-            return _sort_moves(rows[possible], columns[possible], costs[possible], n)
+            return _sort_moves((rows[possible], columns[possible], costs[possible]), n)
         _check_count(n * (n - 1) if self.coordinates else int((self.distance < np.inf).sum()) - n)
         parts = []
         for first in range(0, n * n, _BLOCK):
             rows, columns = np.divmod(np.arange(first, min(first + _BLOCK, n * n)), n)
             parts.append(self._possible(rows, rows, columns, columns.astype(np.int32)))
-        return _sort_moves(*map(np.concatenate, zip(*parts, strict=True)), n)
+        return _sort_moves(_joined(parts), n)
 
     def _moves_of_transitions(self, model: Any, receivers: IntArray) -> Moves:
         """From the successor of each transition to those of the same pair, and to states that receive mass anyway."""
@@ -178,7 +183,7 @@ class Wasserstein(Supported):
             inside = (source < n) & (target < n)  # the end stays where it is
             rows, source, target = rows[inside], source[inside], target[inside]
             parts.append(self._possible(rows, source, target, target.astype(np.int32)))
-        return _sort_moves(*map(np.concatenate, zip(*parts, strict=True)), nnz)
+        return _sort_moves(_joined(parts), nnz)
 
     def _meaning(self, level: str) -> str:
         return f"Wasserstein ball: nature moves probabilities by {level} in all, sum of mass times distance"
@@ -216,7 +221,8 @@ def _check_distance(given: Any, coordinates: bool | None) -> tuple[Any, bool]:
             _checks.fail(f"coordinates must be at most {_LARGEST:g} in size: got {array[i, k]:g} at distance[{i}, {k}]")
     else:
         _checks.must(is_square, f"distance must have shape (S, S): got {array.shape}")
-        _check_costs(*np.nonzero(np.ones(array.shape, dtype=bool)), array.ravel())
+        rows, columns = np.divmod(np.arange(array.size), array.shape[1])
+        _check_costs(rows, columns, array.ravel())
     array.flags.writeable = False
     return array, bool(coordinates)
 
@@ -258,12 +264,18 @@ def _entries(matrix: Any, rows: IntArray, columns: IntArray) -> FloatArray:
     return np.where(keys[at] == wanted, matrix.data[at], np.inf) if len(keys) else np.full(len(wanted), np.inf)
 
 
-def _sort_moves(rows: IntArray, states: IntArray, costs: FloatArray, count: int) -> Moves:
+def _joined(parts: list[Columns]) -> Columns:
+    rows, states, costs = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, states, costs
+
+
+def _sort_moves(moves: Columns, count: int) -> Moves:
     """Those of rows 0..count, which come by rising numbers."""
+    rows, states, costs = moves
     indptr = np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
-    moves = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
-    _core.sort_moves(moves.indptr, moves.states, moves.costs)
-    return moves
+    found = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
+    _core.sort_moves(found.indptr, found.states, found.costs)
+    return found
 
 
 def _kernel(moves: Moves, receives: npt.NDArray[np.uint8], by_transition: bool = False) -> RowKernel:

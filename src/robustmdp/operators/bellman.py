@@ -108,6 +108,7 @@ class RobustBellman:
         self._outcome = np.zeros(mdp.n_states + 1)
         self._added = np.empty(0, dtype=np.int32)
         self._added_per_successor = getattr(self._kernel, "added_per_successor", 0)
+        self._prepare = getattr(self._kernel, "prepare", None)  # for outcomes, before all rows are solved
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
         self._prepare_threads()
@@ -308,12 +309,9 @@ class RobustBellman:
                 self._outcome[:-1], self.mdp.longest_row, rewards_differ=self.mdp.rewards_on_successors
             )
             self.model.add_successors(self._added)
-        if hasattr(self._kernel, "prepare"):
-
-            def task(lo: int, hi: int) -> None:
-                self._kernel.prepare(self.model, self._outcome, lo, hi)
-
-            threads.run(task, self._state_ranges, self._workers)
+        if self._prepare is not None:
+            prepare = self._prepare
+            threads.run(lambda lo, hi: prepare(self.model, self._outcome, lo, hi), self._state_ranges, self._workers)
 
     def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
@@ -337,7 +335,7 @@ class RobustBellman:
     def _starts_with_added(self, starts: IntArray) -> IntArray:
         """Where rows start that have room for the successors that nature may add."""
         lengths = np.diff(starts)
-        others = np.minimum(self._added_per_successor * lengths, self.mdp.n_states + 1 - lengths)
+        others = np.minimum(self._added_per_successor * lengths, self.mdp.n_states)
         return np.concatenate([[0], np.cumsum(lengths + len(self._added) + others)])
 
     def _paper_eta(self, eta: FloatArray) -> FloatArray:
