@@ -43,7 +43,7 @@ template <class Set> inline double multiplier_of(const Set& set, const Solved<do
 // own entries, in `successors` as well. `places` holds 0 for each state, before and after.
 template <class Set>
 void respond_with_transport(const Set& set, const Rows<double>& row, double level, const Solved<double>& solved,
-                        int64_t room, double* to, int32_t* successors, int32_t* places) {
+                            int64_t room, double* to, int32_t* successors, int32_t* places) {
     std::fill_n(to, room, 0.0);
     Set::find_places(successors, row.length, row.x, row.stride, places);
     int64_t used = row.length;
@@ -84,8 +84,7 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
             const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
             double* to = data + starts[place];
             int32_t* states = successors ? successors + starts[place] : own.data();
-            if (successors || transports_mass<Set>())
-                std::copy_n(model.indices + model.indptr[pair], length, states);
+            if (successors || transports_mass<Set>()) std::copy_n(model.indices + model.indptr[pair], length, states);
             if constexpr (transports_mass<Set>()) {
                 const int64_t room = successors ? starts[place + 1] - starts[place] : length;
                 respond_with_transport(set, rows, level, solved, room, to, states, places.data());
@@ -130,8 +129,8 @@ Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, d
     Rows<double> row = make_rows<double>(p, x, n, 1);
     if constexpr (columns_of<Set>() > 0) row.columns = set.column(0), row.column_size = set.column(1) - set.column(0);
     row.may_grow = adds_successors<Set>();
-    HullSpace space;
-    if constexpr (transports_mass<Set>()) row.hulls = set.find_hulls(x, n, space);
+    TransportSpace transports;
+    if constexpr (transports_mass<Set>()) row.transport = set.find_hulls(x, n, transports);
     const bool is_constant = row.spread == 0.0 && !adds_successors<Set>();
     const Room room = is_constant && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
     const Solved<double> solved =

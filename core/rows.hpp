@@ -3,6 +3,9 @@
 
 #include "hulls.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace robustmdp {
 
 // The rows of all (state, action) pairs; state s owns the pairs state_ptr[s]..state_ptr[s+1]. The successor n_states
@@ -61,8 +64,8 @@ template <class T> struct Rows {
     Ahead ahead;
     const double* columns = nullptr;  // what a set keeps for each transition, one column after the other
     int64_t column_size = 0;
-    bool may_grow = false;  // whether entries of probability 0 can get mass
-    const Hull* const* hulls = nullptr;  // where the mass of each entry may go, for sets that transport it
+    bool may_grow = false;           // whether entries of probability 0 can get mass
+    Transport* transport = nullptr;  // work space of sets that move mass from one successor to another
 
     T mass(int64_t j) const { return load<T>(p + j * stride); }
     T outcome(int64_t j) const { return load<T>(x + j * stride); }
@@ -227,18 +230,18 @@ public:
             for (int l = 0; l < WIDTH; ++l) append_added(set, model, outcome, pairs[l], l);
         }
         if constexpr (transports_mass<Set>())
-            for (int l = 0; l < WIDTH; ++l) hulls_[l] = set.find_hulls(model, outcome, pairs[l], x_ + l, l, space_);
+            for (int l = 0; l < WIDTH; ++l) set.find_hulls(model, outcome, pairs[l], x_ + l, l, transports_);
     }
 
     const Rows<Lanes>& side_by_side() const { return rows_; }
     bool has_added() const { return has_added_; }
 
-    Rows<double> row(int l) const {
+    Rows<double> row(int l) {
         Rows<double> row = make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH);
         row.columns = x_ + size_ + l;
         row.column_size = size_;
         row.may_grow = has_added_;
-        row.hulls = hulls_[l];
+        row.transport = &transports_.rows[l];
         return row;
     }
     // Room for as many numbers as the block's outcomes.
@@ -326,8 +329,7 @@ private:
     double *p_, *x_;
     int64_t start_[WIDTH], length_[WIDTH];
     bool has_added_ = false;
-    const Hull* const* hulls_[WIDTH] = {};
-    HullSpace space_;
+    TransportSpace transports_;
     Rows<Lanes> rows_{};
 };
 

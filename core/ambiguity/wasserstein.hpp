@@ -28,7 +28,7 @@ struct Wasserstein {
     static constexpr int MEMORY = 0;
     static constexpr bool PRICED = false, ALONE = true, TRANSPORTS = true;
     static constexpr int64_t ADDED_PER_SUCCESSOR = 2;  // two transports are mixed, see `move`
-    static constexpr int64_t PASSES = 200, FAST_PASSES = 24;
+    static constexpr int64_t PASSES = 200, FAST_PASSES = 24;  // after so many, every second one halves the bracket
     Moves moves;
     std::vector<Hull> by_state;  // where a row has no outcomes of its own; the end is the last one
 
@@ -36,7 +36,9 @@ struct Wasserstein {
     double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>&) const { return NOT_A_NUMBER; }
 
-    bool shares_hulls(const Model& model) const { return moves.everywhere && !moves.by_transition && !model.rewards_on_successors; }
+    bool shares_hulls(const Model& model) const {
+        return moves.everywhere && !moves.by_transition && !model.rewards_on_successors;
+    }
 
     // The hulls of states lo..hi at these outcomes, for all rows.
     void prepare(const Model& model, const double* outcome, int64_t lo, int64_t hi) {
@@ -48,41 +50,34 @@ struct Wasserstein {
         }
     }
 
-    // The hulls of a row of a model; returns where those of its entries are.
-    const Hull* const* find_hulls(const Model& model, const double* outcome, int64_t pair, const double* x, int lane,
-                                  HullSpace& space) const {
+    // The hulls of a row of a model.
+    void find_hulls(const Model& model, const double* outcome, int64_t pair, const double* x, int lane,
+                    TransportSpace& space) const {
         const int32_t* successors = model.indices + model.indptr[pair];
         const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
         space.make_room(model.longest_row, model.n_states);
-        const Hull** hulls = space.of_entry.data() + lane * space.longest_row;
+        Transport& row = space.rows[lane];
         if (shares_hulls(model)) {
-            for (int64_t j = 0; j < length; ++j) hulls[j] = &by_state[successors[j]];
-            return hulls;
+            for (int64_t j = 0; j < length; ++j) {
+                row.hulls[j] = &by_state[successors[j]];
+                __builtin_prefetch(row.hulls[j]);
+            }
+        } else {
+            find_own_hulls(model, outcome, pair, x, row, space.places.data());
         }
-        const double reward = model.sign * model.added_reward(pair);
-        find_places(successors, length, x, WIDTH, space.places.data());
-        for (int64_t j = 0; j < length; ++j) {
-            Hull& hull = space.own[lane * space.longest_row + j];
-            hull.start(x[j * WIDTH]);
-            if (successors[j] < moves.n_states)
-                extend(hull, moves.by_transition ? model.indptr[pair] + j : successors[j], x, WIDTH,
-                       space.places.data(), [&](int32_t state) { return outcome[state] + reward; });
-            hulls[j] = &hull;
-        }
-        for (int64_t j = 0; j < length; ++j) space.places[successors[j]] = 0;
-        return hulls;
     }
 
     // The same for one row whose entry j is state j.
-    const Hull* const* find_hulls(const double* x, int64_t length, HullSpace& space) const {
+    Transport* find_hulls(const double* x, int64_t length, TransportSpace& space) const {
         space.make_room(length, length);
+        Transport& row = space.rows[0];
         for (int64_t j = 0; j < length; ++j) space.places[j] = static_cast<int32_t>(j + 1);
         for (int64_t j = 0; j < length; ++j) {
-            space.own[j].start(x[j]);
-            extend(space.own[j], j, x, 1, space.places.data(), [](int32_t) { return INFINITE; });
-            space.of_entry[j] = &space.own[j];
+            row.own[j].start(x[j]);
+            extend(row.own[j], j, x, 1, space.places.data(), [](int32_t) { return INFINITE; });
+            row.hulls[j] = &row.own[j];
         }
-        return space.of_entry.data();
+        return &row;
     }
 
     // Where mass arrives that is moved to a state: at the lowest of its entries.
@@ -96,11 +91,10 @@ struct Wasserstein {
 
     // `distance` and `weight` are the prices of the two tangents.
     Solved<double> solve_alone(const Rows<double>& row, double radius, Accuracy) const {
+        row.transport->list_steps(row.p, row.x, row.length, row.stride, radius);
         Tangent left = touch(row, radius, 0.0);
         if (left.used <= radius) return {left.value, 0.0, 0.0, 1.0, true, Room::SOME};
-        double highest = 0.0;
-        for (int64_t j = 0; j < row.length; ++j) highest = larger(highest, row.hulls[j]->highest_price());
-        Tangent right = touch(row, radius, highest);
+        Tangent right = touch(row, radius, row.transport->highest_price);
         if (right.used >= radius) left = right;
         double value = larger(left.value, right.value);
         for (int64_t pass = 0; pass < PASSES; ++pass) {
@@ -122,11 +116,10 @@ struct Wasserstein {
     template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
 
     Bounds<double> bounds(const Rows<double>& row, double radius, const Solved<double>& solved, double terms) const {
-        double lowest = row.lowest;
-        for (int64_t j = 0; j < row.length; ++j) lowest = smaller(row.hulls[j]->lowest(), lowest);
-        const double span = row.lowest + row.spread - lowest;
-        // A vertex may lie above the hull by the rounding of each step that led to it.
-        const double slack = (8.0 * terms + 8.0 * static_cast<double>(moves.most)) * EPS * span;
+        const double span = row.lowest + row.spread - smaller(row.transport->lowest, row.lowest);
+        // A vertex may lie above the hull by the rounding of each step that led to it; then all steps are summed.
+        const auto steps = static_cast<double>(8 * moves.most + static_cast<int64_t>(row.transport->prices.size()));
+        const double slack = (8.0 * terms + steps) * EPS * span;
         const double highest = row.mean_rise + mean_slack(row, terms);
         const Tangent left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
         if (solved.weight == 0.0) return {left.value - slack, smaller(left.value + slack, highest)};
@@ -143,7 +136,9 @@ struct Wasserstein {
         share = smaller(larger(share, 0.0), 1.0);
         for (int64_t j = 0; j < row.length; ++j) {
             const double mass = row.mass(j), part = share * mass;
-            const int32_t far = row.hulls[j]->best(left.lam).state, near = row.hulls[j]->best(right.lam).state;
+            const Hull& hull = *row.transport->hulls[j];
+            const int32_t far = hull.best(left.lam, mass, radius).state,
+                          near = hull.best(right.lam, mass, radius).state;
             emit(j, far, far == near ? mass : part);
             if (far != near) emit(j, near, mass - part);
         }
@@ -169,6 +164,23 @@ private:
         double lam, value;
     };
 
+    void find_own_hulls(const Model& model, const double* outcome, int64_t pair, const double* x, Transport& row,
+                        int32_t* places) const {
+        const int64_t first = model.indptr[pair], length = model.indptr[pair + 1] - first;
+        const int32_t* successors = model.indices + first;
+        const double reward = model.sign * model.added_reward(pair);
+        find_places(successors, length, x, WIDTH, places);
+        for (int64_t j = 0; j < length; ++j) {
+            Hull& hull = row.own[j];
+            hull.start(x[j * WIDTH]);
+            if (successors[j] < moves.n_states)
+                extend(hull, moves.by_transition ? first + j : successors[j], x, WIDTH, places,
+                       [&](int32_t state) { return outcome[state] + reward; });
+            row.hulls[j] = &hull;
+        }
+        for (int64_t j = 0; j < length; ++j) places[successors[j]] = 0;
+    }
+
     template <class Outcome>
     void extend(Hull& hull, int64_t source, const double* x, int64_t stride, const int32_t* places,
                 Outcome outcome) const {
@@ -182,12 +194,16 @@ private:
     }
 
     static Tangent touch(const Rows<double>& row, double radius, double lam) {
-        double total = 0.0, used = 0.0;
-        for (int64_t j = 0; j < row.length; ++j) {
-            const Vertex& vertex = row.hulls[j]->best(lam);
-            total += row.mass(j) * (vertex.outcome - row.lowest);
-            used += row.mass(j) * vertex.cost;
+        const Transport& steps = *row.transport;
+        const Lanes price = broadcast<Lanes>(lam), zero{};
+        Lanes costs{}, gains{};
+        for (size_t k = 0; k < steps.prices.size(); k += WIDTH) {
+            const Mask<Lanes> taken = load_loose(steps.prices.data() + k) > price;
+            costs += select(taken, load_loose(steps.costs.data() + k), zero);
+            gains += select(taken, load_loose(steps.gains.data() + k), zero);
         }
+        const double used = (costs[0] + costs[1]) + (costs[2] + costs[3]);
+        const double total = row.mean_rise - steps.free_gain - ((gains[0] + gains[1]) + (gains[2] + gains[3]));
         const double slope = used - radius;
         return {lam, lam > 0.0 ? total + lam * slope : total, used, slope};
     }

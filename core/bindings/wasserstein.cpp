@@ -15,7 +15,7 @@ struct WassersteinArrays : Wasserstein {
     Array<const uint8_t> receives;
 
     WassersteinArrays(Offsets indptr, Array<const int32_t> states, Numbers costs, Array<const uint8_t> receives,
-                     bool by_transition)
+                      bool by_transition)
         : indptr(indptr), states(states), costs(costs), receives(receives) {
         require(by_transition || indptr.size() == receives.size() + 1, "there must be one range of moves per state");
         require(states.size() == costs.size(), "there must be one cost per move");
@@ -24,8 +24,8 @@ struct WassersteinArrays : Wasserstein {
         for (size_t i = 0; i + 1 < indptr.size(); ++i) most = std::max(most, indptr(i + 1) - indptr(i));
         const int64_t count = std::count(receives.data(), receives.data() + n_states, 1);
         const bool everywhere = count == n_states;
-        moves = {indptr.data(), states.data(), costs.data(), receives.data(), n_states, most, by_transition, everywhere,
-                 count > 0};
+        moves = {indptr.data(), states.data(), costs.data(), receives.data(), n_states,
+                 most,          by_transition, everywhere,   count > 0};
         by_state.resize(everywhere && !by_transition ? n_states + 1 : 0);
     }
     size_t source_count() const { return indptr.size() - 1; }
@@ -41,7 +41,8 @@ void sort_moves(Offsets indptr, Array<int32_t> states, Array<double> costs) {
         row.clear();
         for (int64_t at = first; at < last; ++at) row.emplace_back(costs(at), states(at));
         std::sort(row.begin(), row.end());
-        for (int64_t at = first; at < last; ++at) costs(at) = row[at - first].first, states(at) = row[at - first].second;
+        for (int64_t at = first; at < last; ++at)
+            costs(at) = row[at - first].first, states(at) = row[at - first].second;
     }
 }
 
