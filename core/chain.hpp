@@ -18,19 +18,18 @@ struct Chain {
     }
 };
 
-// The rows of `pairs` become rows of a policy's chain: indices, data scaled by the policy, cost per pair.
+// The rows of `pairs` become rows of a policy's chain: indices, data scaled by the policy, cost per pair. Behind a row's
+// own entries come those of other successors, whose indices are there already.
 inline void chain_rows(const Model& model, const int64_t* pairs, const double* weights, const int64_t* starts,
                        int64_t lo, int64_t hi, int32_t* indices, double* data, const double* penalty, double* cost) {
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t first = model.indptr[pairs[i]], length = model.indptr[pairs[i] + 1] - first;
         double total = penalty[i] + model.fixed_reward(pairs[i]);
-        if (model.added_count > 0) {
+        if (starts[i + 1] - starts[i] > length) {
             const double reward = model.added_reward(pairs[i]);
-            for (int64_t k = 0; k < model.added_count; ++k) {
-                double& probability = data[starts[i] + length + k];
-                total += probability * reward;
-                probability *= weights[i];
-                indices[starts[i] + length + k] = model.added[k];
+            for (int64_t at = starts[i] + length; at < starts[i + 1]; ++at) {
+                total += data[at] * reward;
+                data[at] *= weights[i];
             }
         }
         for (int64_t j = 0; j < length; ++j) {

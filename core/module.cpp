@@ -13,6 +13,7 @@ void bind_chain(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_total_variation(nb::module_& m);
 void bind_mass_sets(nb::module_& m);
+void bind_wasserstein(nb::module_& m);
 void bind_chi_square(nb::module_& m);
 void bind_kullback_leibler(nb::module_& m);
 void bind_burg(nb::module_& m);
@@ -51,6 +52,7 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
     robustmdp::bind_graph(m);
     robustmdp::bind_total_variation(m);
     robustmdp::bind_mass_sets(m);
+    robustmdp::bind_wasserstein(m);
     robustmdp::bind_chi_square(m);
     robustmdp::bind_kullback_leibler(m);
     robustmdp::bind_burg(m);

@@ -39,29 +39,64 @@ template <class Set> inline double multiplier_of(const Set& set, const Solved<do
     return solved.room == Room::SOME ? set.multiplier(solved) : solved.value;
 }
 
-// data[starts[i]:] = the worst-case row of pair i, penalty[i] = level * D where nature pays, eta[i] its multiplier.
+// to[0:room] = the masses of a solved row whose mass is transported; those of states that it does not have follow its
+// own entries, in `successors` as well. `places` holds 0 for each state, before and after.
+template <class Set>
+void respond_with_transport(const Set& set, const Rows<double>& row, double level, const Solved<double>& solved,
+                            int64_t room, double* to, int32_t* successors, int32_t* places) {
+    std::fill_n(to, room, 0.0);
+    Set::find_places(successors, row.length, row.x, row.stride, places);
+    int64_t used = row.length;
+    set.move(row, level, solved, [&](int64_t entry, int32_t receiver, double mass) {
+        if (receiver == STAYS) {
+            to[entry] += mass;
+            return;
+        }
+        int32_t& place = places[receiver];
+        if (place == 0) {
+            successors[used] = receiver;
+            place = static_cast<int32_t>(++used);
+        }
+        to[place - 1] += mass;
+    });
+    for (int64_t j = 0; j < used; ++j) places[successors[j]] = 0;
+    std::fill_n(successors + used, room - used, successors[0]);
+}
+
+// data[starts[i]:starts[i + 1]] = the worst-case row of pair i, successors its states where they are asked for,
+// penalty[i] = level * D where nature pays, eta[i] its multiplier.
 template <class Set>
 void respond_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                    const int64_t* starts, int64_t lo, int64_t hi, const double* memory, double* data, double* penalty,
-                   double* eta) {
+                   double* eta, int32_t* successors) {
     Block scratch(length_with_added<Set>(model, model.longest_row));
     double* out = scratch.room();
+    std::vector<int32_t> places(transports_mass<Set>() ? model.n_states + 1 : 0), own(model.longest_row);
     const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         T cost{};
         if constexpr (std::is_same_v<T, Lanes>)
             cost = set.respond(rows, level, solved, out, WIDTH);
-        else
+        else if constexpr (!transports_mass<Set>())
             cost = respond_row(set, rows, level, solved, out, WIDTH);
         for (int l = 0; l < group.lanes<T>(); ++l) {
             const int64_t pair = group.pairs[first + l], place = group.place(first + l);
             const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
             double* to = data + starts[place];
-            for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
+            int32_t* states = successors ? successors + starts[place] : own.data();
+            if (successors || transports_mass<Set>()) std::copy_n(model.indices + model.indptr[pair], length, states);
+            if constexpr (transports_mass<Set>()) {
+                const int64_t room = successors ? starts[place + 1] - starts[place] : length;
+                respond_with_transport(set, rows, level, solved, room, to, states, places.data());
+            } else {
+                for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
+            }
             if constexpr (adds_successors<Set>()) {
                 int64_t from = length;
-                for (int64_t k = 0; k < model.added_count; ++k)
+                for (int64_t k = 0; k < model.added_count; ++k) {
                     to[length + k] = model.has_successor(pair, model.added[k]) ? 0.0 : out[from++ * WIDTH + l];
+                    if (successors) states[length + k] = model.added[k];
+                }
             }
             const double price = lane(level, l);
             penalty[place] = Set::PRICED && solved.room == Room::SOME ? model.sign * price * lane(cost, l) : 0.0;
@@ -94,6 +129,8 @@ Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, d
     Rows<double> row = make_rows<double>(p, x, n, 1);
     if constexpr (columns_of<Set>() > 0) row.columns = set.column(0), row.column_size = set.column(1) - set.column(0);
     row.may_grow = adds_successors<Set>();
+    TransportSpace transports;
+    if constexpr (transports_mass<Set>()) row.transport = set.find_hulls(x, n, transports);
     const bool is_constant = row.spread == 0.0 && !adds_successors<Set>();
     const Room room = is_constant && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
     const Solved<double> solved =

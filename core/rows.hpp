@@ -1,7 +1,7 @@
 // CSR rows, and several of them side by side.
 #pragma once
 
-#include "lanes.hpp"
+#include "hulls.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -64,7 +64,8 @@ template <class T> struct Rows {
     Ahead ahead;
     const double* columns = nullptr;  // what a set keeps for each transition, one column after the other
     int64_t column_size = 0;
-    bool may_grow = false;  // whether entries of probability 0 can get mass
+    bool may_grow = false;           // whether entries of probability 0 can get mass
+    Transport* transport = nullptr;  // work space of sets that move mass from one successor to another
 
     T mass(int64_t j) const { return load<T>(p + j * stride); }
     T outcome(int64_t j) const { return load<T>(x + j * stride); }
@@ -123,7 +124,7 @@ inline double middle_rise(const Rows<double>& row, double low, double high) {
 }
 
 // What a set may have: numbers for each transition, successors that it adds to a row, no use for the model's
-// probabilities, rows that are solved one by one.
+// probabilities, rows that are solved one by one, transport from one successor to another.
 template <class Set> constexpr int columns_of() {
     if constexpr (requires { Set::COLUMNS; }) return Set::COLUMNS;
     return 0;
@@ -139,6 +140,11 @@ template <class Set> constexpr bool uses_model() {
 }
 template <class Set> constexpr bool solves_alone() {
     if constexpr (requires { Set::ALONE; }) return Set::ALONE;
+    return false;
+}
+
+template <class Set> constexpr bool transports_mass() {
+    if constexpr (requires { Set::TRANSPORTS; }) return Set::TRANSPORTS;
     return false;
 }
 
@@ -223,17 +229,20 @@ public:
             has_added_ = model.added_count > 0;
             for (int l = 0; l < WIDTH; ++l) append_added(set, model, outcome, pairs[l], l);
         }
+        if constexpr (transports_mass<Set>())
+            for (int l = 0; l < WIDTH; ++l) set.find_hulls(model, outcome, pairs[l], x_ + l, l, transports_);
     }
 
     const Rows<Lanes>& side_by_side() const { return rows_; }
     bool has_added() const { return has_added_; }
     int64_t length(int l) const { return length_[l]; }
 
-    Rows<double> row(int l) const {
+    Rows<double> row(int l) {
         Rows<double> row = make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH);
         row.columns = x_ + size_ + l;
         row.column_size = size_;
         row.may_grow = has_added_;
+        row.transport = &transports_.rows[l];
         return row;
     }
     // Room for as many numbers as the block's outcomes.
@@ -321,6 +330,7 @@ private:
     double *p_, *x_;
     int64_t start_[WIDTH], length_[WIDTH];
     bool has_added_ = false;
+    TransportSpace transports_;
     Rows<Lanes> rows_{};
 };
 

@@ -122,7 +122,7 @@ struct Group {
 // Solve the rows of a group and call use(lane, rows, level, solved): once for all lanes, or for each lane by itself
 // where one of them needs more work. `memory` holds n_pairs numbers, Set::MEMORY times.
 template <class Set, class Use>
-inline void solve_group(const Set& set, const Model& model, const Block& block, const Group& group, Levels levels,
+inline void solve_group(const Set& set, const Model& model, Block& block, const Group& group, Levels levels,
                         const double* memory, Accuracy accuracy, Use use) {
     constexpr int M = Set::MEMORY;
     const Lanes level = levels.shared ? broadcast<Lanes>(levels.values[0]) : group.load(levels.values);

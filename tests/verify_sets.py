@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mpmath import mp, mpf
+from scipy import sparse
 
 import robustmdp as rm
 from oracles import sets
@@ -54,6 +55,23 @@ def _interval(rng: Generator, p: Any) -> Any:
     return rm.Interval(np.minimum(lower, upper), upper)
 
 
+def _wasserstein(rng: Generator, n: int, **settings: Any) -> Any:
+    """Coordinates, or a matrix with moves that are forbidden, free or as dear as others."""
+    radius = float(rng.choice([0.0, 1e-6, 0.1, 0.5, 2.0, np.inf], p=[0.05, 0.1, 0.3, 0.3, 0.2, 0.05]))
+    radius *= float(rng.uniform(0.5, 1.0))
+    kind = rng.integers(4)
+    if kind == 0:
+        points = rng.normal(size=(n, int(rng.integers(1, 4)))) if rng.random() < 0.7 else rng.integers(0, 4, n)
+        return rm.Wasserstein(points, radius, coordinates=None if points.ndim == 1 else True, **settings)
+    costs = rng.uniform(0.1, 3.0, (n, n)) if kind == 1 else rng.integers(kind - 2, 4, (n, n)).astype(float)
+    costs[rng.random((n, n)) < rng.choice([0.0, 0.3])] = np.inf
+    np.fill_diagonal(costs, 0.0)
+    if kind == 2:
+        rows, columns = np.nonzero(costs < np.inf)
+        return rm.Wasserstein(sparse.coo_array((costs[rows, columns], (rows, columns)), (n, n)), radius, **settings)
+    return rm.Wasserstein(costs, radius, **settings)
+
+
 FAMILIES: dict[str, Family] = {
     "L1": Family(lambda rng, p: rm.L1(_radius(rng))),
     "L1, weighted": Family(lambda rng, p: rm.L1(_radius(rng), weights=rng.uniform(0.1, 4.0, len(p)))),
@@ -73,6 +91,12 @@ FAMILIES: dict[str, Family] = {
     "CVaR": Family(lambda rng, p: rm.CVaR(rng.uniform(0.01, 1.0))),
     "EVaR": Family(lambda rng, p: rm.EVaR(rng.uniform(0.01, 0.99))),
     "EntropicRisk": Family(lambda rng, p: rm.EntropicRisk(rng.choice([0.1, 1.0, 3.0]) * rng.uniform(0.5, 1.0))),
+    "Wasserstein": Family(lambda rng, p: _wasserstein(rng, len(p)), True),
+    "Wasserstein, no other successors": Family(lambda rng, p: _wasserstein(rng, len(p), support="model"), True),
+    "Wasserstein, some other successors": Family(
+        lambda rng, p: _wasserstein(rng, len(p), support=sorted(rng.choice(len(p), size=2, replace=False).tolist())),
+        True,
+    ),
     "MeanRisk": Family(lambda rng, p: rm.MeanRisk(rng.random(), rm.CVaR(rng.uniform(0.01, 1.0)))),
 }
 
@@ -155,6 +179,8 @@ def _for_world(made: Any, mdp: rm.MDP, rng: Generator) -> tuple[Any, Callable[[i
             return rm.Interval(full[0, :count], full[1, :count])
 
         return rm.Interval(lower, upper), interval
+    if isinstance(made, rm.Wasserstein):
+        return _wasserstein_for_world(made, mdp, rng)
     settings: dict[str, Any] = {}
     if getattr(made, "support", "model") != "model":
         settings["support"] = "all" if made.support == "all" else [int(rng.integers(mdp.n_states))]
@@ -163,6 +189,24 @@ def _for_world(made: Any, mdp: rm.MDP, rng: Generator) -> tuple[Any, Callable[[i
     if settings:
         made = type(made)(made.level, **settings)
     return made, lambda s, pair: made
+
+
+def _wasserstein_for_world(made: Any, mdp: rm.MDP, rng: Generator) -> tuple[Any, Callable[[int, int], Any]]:
+    n = mdp.n_states
+    support = made.support if isinstance(made.support, str) else [int(rng.integers(n))]
+    found = _wasserstein(rng, n, support=support)
+
+    def padded(_: int, pair: int) -> Any:
+        """The end neither gives nor takes."""
+        if mdp.indices[int(mdp.indptr[pair + 1]) - 1] < n:
+            return found
+        costs = np.full((n + 1, n + 1), np.inf)
+        costs[:n, :n] = sets.distances(found)
+        costs[n, n] = 0.0
+        listed = list(range(n)) if support == "all" else support
+        return rm.Wasserstein(costs, found.radius, support=listed)
+
+    return found, padded
 
 
 def judge_world(family: str, seed: int, index: int) -> tuple[float, str]:

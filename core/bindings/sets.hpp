@@ -40,6 +40,15 @@ template <class Set> void require_columns(const Set& set, const ModelArrays& mod
     if constexpr (columns_of<Set>() > 0 && adds_successors<Set>())
         require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_states,
                 "the set must have one entry per state");
+    if constexpr (transports_mass<Set>())
+        require(set.moves.n_states == model.view.n_states &&
+                    (!set.moves.by_transition || set.source_count() == model.indices.size()),
+                "the set must have moves from every state, or from every transition");
+}
+
+template <class Set> constexpr int64_t added_per_successor() {
+    if constexpr (transports_mass<Set>()) return Set::ADDED_PER_SUCCESSOR;
+    return 0;
 }
 
 template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) {
@@ -99,7 +108,8 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
     };
     const auto respond = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
                             std::optional<Offsets> pairs, Offsets starts, int64_t lo, int64_t hi, Numbers memory,
-                            Array<double> data, Array<double> penalty, Array<double> eta) {
+                            Array<double> data, Array<double> penalty, Array<double> eta,
+                            std::optional<Array<int32_t>> successors) {
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
         require_range(lo, hi, count);
         require_outcome(outcome, model);
@@ -109,15 +119,21 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
                     eta.size() == penalty.size(),
                 "starts, penalty and eta must have one entry per pair");
         require(starts(count) <= static_cast<int64_t>(data.size()), "data must hold all rows");
+        require(!successors || successors->size() == data.size(), "successors must be as long as data");
+        if constexpr (transports_mass<Set>())
+            require(successors || !set.moves.adds, "successors must be there if the set may add some");
         const nb::gil_scoped_release release;
         respond_pairs(set, model.view, levels_of(levels, model), outcome.data(),
                       PairList{pairs ? pairs->data() : nullptr}, starts.data(), lo, hi, memory.data(), data.data(),
-                      penalty.data(), eta.data());
+                      penalty.data(), eta.data(), successors ? successors->data() : nullptr);
     };
     const auto one_row = [](const Set& set, Numbers p, Numbers x, double level, Array<double> out) {
         require(p.size() >= 1 && p.size() == x.size() && p.size() == out.size(), "p, x and out must be equally long");
         if constexpr (columns_of<Set>() > 0)
             require(set.column_length() == p.size(), "the set must have one entry per successor");
+        if constexpr (transports_mass<Set>())
+            require(!set.moves.by_transition && set.moves.n_states == static_cast<int64_t>(p.size()),
+                    "the set must have moves from every entry");
         const Answer answer = worst_case(set, p.data(), x.data(), static_cast<int64_t>(p.size()), level, out.data());
         return std::make_tuple(answer.value, answer.gap, answer.eta, answer.weight);
     };
@@ -131,7 +147,8 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         .def("bracket", bracket)
         .def("respond", respond, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
              nb::arg("starts"), nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("data"), nb::arg("penalty"),
-             nb::arg("eta"))
+             nb::arg("eta"), nb::arg("successors").none() = nb::none())
+        .def_prop_ro("added_per_successor", [](const Set&) { return added_per_successor<Set>(); })
         .def("worst_case", one_row);
 }
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from robustmdp.ambiguity import Optimistic as Optimistic
     from robustmdp.ambiguity import Penalized as Penalized
     from robustmdp.ambiguity import SRectangular as SRectangular
+    from robustmdp.ambiguity import Wasserstein as Wasserstein
     from robustmdp.ambiguity import WorstCase as WorstCase
     from robustmdp.ambiguity import worst_case as worst_case
     from robustmdp.analysis import Analysis as Analysis
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from robustmdp.divergences import JensenShannon as JensenShannon
     from robustmdp.divergences import TotalVariation as TotalVariation
     from robustmdp.io import read as read
+    from robustmdp.io import read_distance as read_distance
     from robustmdp.io import read_interval as read_interval
     from robustmdp.io import read_log as read_log
     from robustmdp.io import read_outcomes as read_outcomes
@@ -107,6 +109,7 @@ _ROOMS = {
         "Optimistic",
         "Penalized",
         "SRectangular",
+        "Wasserstein",
         "WorstCase",
         "worst_case",
     ),
@@ -120,7 +123,16 @@ _ROOMS = {
         "JensenShannon",
         "TotalVariation",
     ),
-    "io": ("read", "read_interval", "read_log", "read_outcomes", "read_policy", "write", "write_interval"),
+    "io": (
+        "read",
+        "read_distance",
+        "read_interval",
+        "read_log",
+        "read_outcomes",
+        "read_policy",
+        "write",
+        "write_interval",
+    ),
     "learning": (
         "EpsilonGreedy",
         "GenerativeQLearning",

@@ -36,6 +36,9 @@ SETS: list[Any] = [
     rm.EntropicRisk(2.0),
     rm.MeanRisk(0.4, rm.CVaR(0.2)),
     rm.MeanRisk(0.4, rm.EntropicRisk(1.0)),
+    rm.MeanRisk(0.4, rm.Wasserstein(WEIGHTS, 0.2, support="model")),
+    rm.Wasserstein(WEIGHTS, 0.2),
+    rm.Wasserstein(sp.triu(sp.random_array((30, 30), density=0.3, rng=2), k=1), np.full((30, 3), 0.1), support=[1, 7]),
     INTERVAL,
 ]
 each_set = pytest.mark.parametrize("ambiguity", [*SETS, *map(rm.Optimistic, SETS)], ids=repr)
@@ -71,8 +74,10 @@ def test_threads_do_not_change_a_bit(ambiguity: Any) -> None:
     if getattr(ambiguity, "set", ambiguity) is INTERVAL:
         changed = rm.Interval(0.5 * world.probabilities, np.minimum(1.0, 2.0 * world.probabilities))
         ambiguity = rm.Optimistic(changed) if ambiguity is not INTERVAL else changed
-    if getattr(getattr(ambiguity, "set", ambiguity), "weights", None) is not None:
-        return  # its weights belong to the other model
+    plain = getattr(ambiguity, "set", ambiguity)
+    plain = getattr(plain, "risk", plain)
+    if getattr(plain, "weights", None) is not None or hasattr(plain, "distance"):
+        return  # these belong to the other model
     one, three = (rm.RobustBellman(world, ambiguity, threads=count) for count in (1, 3))
     v = np.random.default_rng(0).normal(size=world.n_states)
     for _ in range(2):

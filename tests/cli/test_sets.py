@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import robustmdp as rm
 from cli.calls import record, refused, run
@@ -48,7 +49,7 @@ def with_intervals() -> tuple[rm.MDP, rm.Interval]:
 
 def test_every_set_has_its_options() -> None:
     assert tuple(_KINDS) == SETS
-    assert {words[0].lower() for words, _ in SAME} == set(SETS) - {"interval"}
+    assert {words[0].lower() for words, _ in SAME} == set(SETS) - {"interval", "wasserstein"}
 
 
 @pytest.mark.parametrize(("words", "ambiguity"), SAME, ids=lambda part: str(part))
@@ -109,6 +110,57 @@ def test_intervals_in_curves_and_stress_tests(interval_file: Path) -> None:
     assert {"worst case, interval level 0.5", "worst case, interval level 1"} <= set(table["family"])
 
 
+# Distances come with a file.
+
+
+@pytest.fixture(params=[".csv", ".npy", ".npz", "sparse.npz"])
+def distance_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    ages, file = np.arange(10.0), tmp_path / f"distance{request.param}"
+    if request.param == ".csv":
+        file.write_text("age\n" + "\n".join(map(str, ages)))
+    elif request.param == ".npy":
+        np.save(file, ages)
+    elif request.param == ".npz":
+        np.savez(file, np.abs(np.subtract.outer(ages, ages)))
+    else:
+        sparse.save_npz(file, sparse.coo_array(np.abs(np.subtract.outer(ages, ages))))
+    return file
+
+
+def test_distances(distance_file: Path) -> None:
+    typed = ("wasserstein", "--distance", distance_file)
+    mdp, distance = rm.problems.machine_replacement(), rm.read_distance(distance_file)
+    given = record("solve", MACHINE, "--set", *typed, "--radius", 0.5)
+    assert given["invents_transitions"]
+    assert given["value"] == rm.solve(mdp, rm.Wasserstein(distance, 0.5)).value.tolist()
+    inside = record("solve", MACHINE, "--set", *typed, "--radius", 0.5, "--support", "model", "--optimistic")
+    friendly = rm.Optimistic(rm.Wasserstein(distance, 0.5, support="model"))
+    assert (inside["ambiguity"], inside["value"]) == (repr(friendly), rm.solve(mdp, friendly).value.tolist())
+    curve = record("curve", MACHINE, "--set", *typed)
+    assert len(curve["worst"]) == 50
+    assert curve["worst"][0] > curve["worst"][-1]
+    said = run("suggest", MACHINE, "--set", *typed, "--levels", "0.2,1", "--initial", "age 0").stdout
+    assert f"--distance {distance_file}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("0,1\n2\n", "line 2 of distance.csv must hold 2 numbers: got 1"),
+        ("0,1\n2,x\n", "line 2 of distance.csv must hold numbers with commas between them: got 'x'"),
+        ("age\n", "distance.csv must hold a line of numbers per state: got none"),
+        ("0,1\n1,0\n", "distance must have one row of distances per state (10)"),
+    ],
+)
+def test_damaged_distances(tmp_path: Path, text: str, part: str) -> None:
+    file = tmp_path / "distance.csv"
+    file.write_text(text)
+    refused(run("solve", MACHINE, "--set", "wasserstein", "--radius", 1, "--distance", file), part)
+    (tmp_path / "distance.npy").write_text(text)
+    damaged = run("solve", MACHINE, "--set", "wasserstein", "--radius", 1, "--distance", tmp_path / "distance.npy")
+    refused(damaged, "distance.npy must hold one array of numbers")
+
+
 # Curves and stress tests.
 
 
@@ -131,7 +183,7 @@ def test_curve(words: tuple[Any, ...], function: Any) -> None:
     assert all(given[name] == column.tolist() for name, column in table.columns.items())
 
 
-@pytest.mark.parametrize("name", [name for name in SETS if name != "interval"])
+@pytest.mark.parametrize("name", [name for name in SETS if name not in ("interval", "wasserstein")])
 def test_levels_of_a_curve_span_from_hardly_robust_to_the_minimum(name: str) -> None:
     given = record("curve", "river-swim", "--set", name)
     assert len(given["nominal"]) == 50
@@ -234,7 +286,12 @@ def test_total(tmp_path: Path) -> None:
         (("--level", 0.1), ("--level must come with --set cvar, evar or interval",)),
         (("--share", 0.1), ("--share must come with --set contamination, cvar, evar or entropic",)),
         (("--aversion", 0.1), ("--aversion must come with --set entropic",)),
-        (("--support", "all"), ("--support must come with --set l1, l2, linf or contamination",)),
+        (("--support", "all"), ("--support must come with --set l1, l2, linf, contamination or wasserstein",)),
+        (("--distance", "file.csv"), ("--distance must come with --set wasserstein",)),
+        (("--set", "wasserstein", "--radius", 1), ("--set wasserstein must come with --distance, a file",)),
+        (("--set", "wasserstein", "--radius", 1, "--distance", "x.txt"), ("must be in a .csv, .npy or .npz file",)),
+        (("--set", "wasserstein", "--radius", 1, "--distance", "x.npy"), ("there is no file x.npy",)),
+        (("--set", "l1", "--radius", 1, "--distance", "x.npy"), ("--set l1 takes --radius and --support",)),
         (("--optimistic",), ("--optimistic must come with a set",)),
         (("--weight", 1, "--radius", 1), ("give --weight or --radius, not both",)),
         (("--discount", 1), ("below 1: got 1; give a lower --discount, or solve with --horizon STEPS or --total",)),

@@ -5,6 +5,7 @@ All functions take lists of numbers of one kind, Fractions or mpf, and do nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -38,7 +39,7 @@ def worst_value(ambiguity: Any, p: Numbers, z: Numbers, exactly: Callable[[Any],
     mean = sum((a * x for a, x in zip(mass, outcomes, strict=True)), exactly(0))
     if isinstance(ambiguity, rm.Nominal):
         return mean
-    level = exactly(ambiguity.level)
+    level = ambiguity.level if isinstance(ambiguity, rm.Wasserstein) else exactly(ambiguity.level)  # may be infinite
     if isinstance(ambiguity, rm.MeanRisk):
         return (1 - level) * mean + level * worst_value(ambiguity.risk, p, z, exactly)
     if isinstance(ambiguity, rm.Contamination):
@@ -53,6 +54,9 @@ def worst_value(ambiguity: Any, p: Numbers, z: Numbers, exactly: Callable[[Any],
     if isinstance(ambiguity, rm.L1):
         weights = [exactly(1) if ambiguity.weights is None else exactly(ambiguity.weights[j]) for j in kept]
         return _best_price(mass, outcomes, weights, level)
+    if isinstance(ambiguity, rm.Wasserstein):
+        costs = distances(ambiguity)
+        return _best_price_of_distance(mass, outcomes, [[costs[i][j] for j in kept] for i in kept], level, exactly)
     if isinstance(ambiguity, rm.L2):
         return _leave_along_projection(mass, outcomes, level)
     return _entropic(ambiguity, mass, outcomes)
@@ -82,6 +86,52 @@ def _best_price(p: Numbers, z: Numbers, weights: Numbers, radius: Any) -> Any:
         return sum(moved) - price * radius
 
     return max(map(dual, prices))
+
+
+def distances(ambiguity: Any) -> list[list[float]]:
+    """The cost of moving a unit of mass from each successor of a row to each other, infinite where it is forbidden."""
+    given, n = ambiguity.distance, ambiguity.distance.shape[0]
+    if ambiguity.coordinates:
+        return [[math.dist(x, y) for y in given.tolist()] for x in given.tolist()]
+    if isinstance(given, np.ndarray):
+        return given.tolist()  # type: ignore[no-any-return]
+    listed = given.tocoo()
+    stored = {(int(i), int(j)): float(c) for i, j, c in zip(listed.row, listed.col, listed.data, strict=True)}
+    return [[0.0 if i == j else stored.get((i, j), math.inf) for j in range(n)] for i in range(n)]
+
+
+def _best_price_of_distance(
+    p: Numbers, z: Numbers, costs: Sequence[Sequence[float]], radius: Any, exactly: Callable[[Any], Any]
+) -> Any:
+    """The dual of the transport, concave in the price of a unit of distance, at those at which anything changes."""
+    moves = [[(z[j], exactly(c)) for j, c in enumerate(row) if c < math.inf] for row in costs]
+
+    def dual(price: Any) -> Any:
+        least = (a * min(x + price * c for x, c in to) for a, to in zip(p, moves, strict=True) if a > 0)
+        return sum(least) - (price * exactly(radius) if price else 0)
+
+    if math.isinf(radius):
+        return dual(exactly(0))
+    prices = {exactly(0)}
+    for to in moves:
+        prices |= {(x - y) / (d - c) for x, c in to for y, d in to if x > y and d > c}
+    rising = sorted(prices)
+    low, high = 0, len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if dual(rising[middle]) < dual(rising[middle + 1]) else (low, middle)
+    return dual(rising[low])
+
+
+def _transport_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
+    """The cheapest coupling of p with a distribution within the budget."""
+    costs, may = np.array(distances(ambiguity)), np.array(can_have_mass(ambiguity, p))
+    allowed = np.isfinite(costs) & may
+    coupling = cp.Variable(costs.shape, nonneg=True)
+    limits = [cp.sum(coupling, axis=1) == p, cp.multiply(coupling, ~allowed) == 0]
+    if np.isfinite(ambiguity.level):
+        limits.append(cp.sum(cp.multiply(np.where(allowed, costs, 0.0), coupling)) <= ambiguity.level)
+    return minimise(cp.sum(coupling @ z), limits)
 
 
 def _leave_along_projection(p: Numbers, z: Numbers, radius: Any) -> Any:
@@ -128,6 +178,8 @@ def worst_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
     limits: list[Any] = [cp.sum(q) == 1]
     limits += [q[j] == 0 for j, may in enumerate(can_have_mass(ambiguity, p)) if not may]
     level = ambiguity.level
+    if isinstance(ambiguity, rm.Wasserstein):
+        return _transport_by_cvxpy(ambiguity, p, z)
     if isinstance(ambiguity, rm.MeanRisk):
         return (1 - level) * float(p @ z) + level * worst_by_cvxpy(ambiguity.risk, p, z)
     if isinstance(ambiguity, rm.Contamination):

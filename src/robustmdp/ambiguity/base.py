@@ -85,7 +85,10 @@ class RowKernel(Protocol):
         penalty: FloatArray,
         eta: FloatArray,
     ) -> None:
-        """data[starts[i]:starts[i+1]] = nature's row of pair i; what it pays, and its multiplier."""
+        """data[starts[i]:starts[i+1]] = nature's row of pair i; what it pays, and its multiplier.
+
+        Kernels of sets that invent take `successors` as well, int32 and as long as `data`: its states.
+        """
 
     def worst_case(
         self, p: FloatArray, x: FloatArray, level: float, out: FloatArray

@@ -82,15 +82,24 @@ def _build(kind: type[Levelled], arguments: dict[str, Any]) -> Levelled:
     return kind(**arguments)
 
 
+def arrays_of(value: Any) -> tuple[np.ndarray, ...] | None:
+    """What an array or a sparse matrix consists of; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return (value,)
+    return (value.indptr, value.indices, value.data) if hasattr(value, "indptr") else None
+
+
 def _is_same(mine: Any, other: Any) -> bool:
-    if isinstance(mine, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(mine, other)
-    return bool(mine == other)
+    parts, others = arrays_of(mine), arrays_of(other)
+    if mine is other or parts is None or others is None:
+        return mine is other or (parts is others and bool(mine == other))
+    return len(parts) == len(others) and all(map(np.array_equal, parts, others))
 
 
 def _describe(value: Any) -> str:
-    return f"<{value.size} numbers>" if isinstance(value, np.ndarray) else repr(value)
+    return repr(value) if arrays_of(value) is None else f"<{value.size} numbers>"
 
 
 def _hashable(value: Any) -> Any:
-    return value.tobytes() if isinstance(value, np.ndarray) else value
+    parts = arrays_of(value)
+    return value if parts is None else tuple(part.tobytes() for part in parts)

@@ -11,7 +11,7 @@ CONVERGED, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
 ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
 DIVERGENCES = ("chi2", "kl", "tv", "burg", "hellinger", "js", "cr:K")
-SETS = ("penalty", "ball", "l1", "l2", "linf", "contamination", "cvar", "evar", "entropic", "interval")
+SETS = ("penalty", "ball", "l1", "l2", "linf", "contamination", "cvar", "evar", "entropic", "interval", "wasserstein")
 PROBLEMS = ("chain", "river-swim", "machine-replacement", "inventory", "garnet:SxAxK", "grid:N", "gym:ID")
 
 Command = Callable[..., Any]
@@ -67,6 +67,9 @@ levels_option = click.option(
 )
 mixture_option = click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
+distance_option = click.option(
+    "--distance", type=click.Path(), help="Of wasserstein: distances or coordinates of states, .csv, .npy or .npz."
+)
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
 any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
@@ -116,6 +119,7 @@ def set_options(command: Command) -> Command:
     """One set with its level."""
     for option in (
         click.option("--optimistic", is_flag=True, help="Nature helps instead."),
+        distance_option,
         support_option,
         click.option("--aversion", type=float, help="Of entropic risk, per unit of reward."),
         click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ _KINDS = dict(
             _Kind("level", "--level 0.2", ("share",), (1.0, 1e-2)),
             _Kind("aversion", "--aversion 1", ("share",)),
             _Kind("level", "--level 1", (), (1e-2, 1.0)),
+            _Kind("radius", "--radius 0.1 --distance FILE", ("support", "distance")),
         ),
         strict=True,
     )
@@ -57,6 +59,7 @@ _CLASSES = {
     "cvar": "CVaR",
     "evar": "EVaR",
     "entropic": "EntropicRisk",
+    "wasserstein": "Wasserstein",
 }
 
 
@@ -70,6 +73,7 @@ class SetChoice:
     levels : as they were typed, perhaps none
     share : of a risk measure, where a mixture with the mean was asked for
     support : "all", "model" or states with commas between them
+    distance : the file of a Wasserstein ball's distances
     """
 
     name: str | None
@@ -78,6 +82,7 @@ class SetChoice:
     share: float | None = None
     support: str | None = None
     optimistic: bool = False
+    distance: str | None = None
 
     def at(self, level: float, mdp: MDP, bounds: Interval | None = None) -> Ambiguity:
         """The set of that level; `bounds` are the intervals of the model's file, if it has any."""
@@ -97,9 +102,10 @@ class SetChoice:
             return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
         assert self.name is not None
         made = getattr(rm, _CLASSES[self.name])
-        if "support" not in _KINDS[self.name].takes:
-            return made(level)  # type: ignore[no-any-return]
-        return made(level, support=_parse_support(self.support, mdp))  # type: ignore[no-any-return]
+        settings: dict[str, Any] = {} if self.support is None else {"support": _parse_support(self.support, mdp)}
+        if self.distance is not None:
+            settings["distance"] = rm.read_distance(self.distance)
+        return made(**settings, **{made.level_name: level})  # type: ignore[no-any-return]
 
     def arguments(self, mdp: MDP, bounds: Interval | None, threads: int | None) -> dict[str, Any]:
         """For `suggest` and `analyse`: a divergence, or a function and its levels."""
@@ -114,7 +120,8 @@ class SetChoice:
         if self.is_divergence or self.name == "interval":
             return []
         support = "" if self.support is None else f", support={self._support_code()}"
-        found = f"rm.{_CLASSES[self.name]}(level{support})"  # type: ignore[index]
+        distance = "" if self.distance is None else f"rm.read_distance({self.distance!r}), "
+        found = f"rm.{_CLASSES[self.name]}({distance}level{support})"  # type: ignore[index]
         found = found if self.share is None else f"rm.MeanRisk({self.share!r}, {found})"
         return [f"set_at = lambda level: {found}"]
 
@@ -127,7 +134,8 @@ class SetChoice:
         """The options that ask for one set of this kind."""
         typed = f"--set {self.name} --{_KINDS[self.name].level} {level:.6g}"  # type: ignore[index]
         share = "" if self.share is None else f" --share {self.share:g}"
-        return f"{typed}{share}" + ("" if self.support is None else f" --support {self.support}")
+        distance = "" if self.distance is None else f" --distance {shlex.quote(self.distance)}"
+        return f"{typed}{share}{distance}" + ("" if self.support is None else f" --support {self.support}")
 
     @property
     def level_name(self) -> str:
@@ -161,6 +169,9 @@ class SetChoice:
         if self.levels:
             return list(self.levels)
         span = _KINDS[self.name].span
+        if self.distance is not None:
+            largest = self.at(1.0, mdp).largest_distance  # type: ignore[attr-defined]
+            return (largest * np.geomspace(1e-3, 1.0, _CURVE_LEVELS)).tolist()  # type: ignore[no-any-return]
         if span is None:  # an aversion is the inverse of a weight, in the unit of the rewards
             weights: list[float] = (1.0 / levels_for(mdp, KL(), count=_CURVE_LEVELS, threads=threads)).tolist()
             return weights
@@ -206,10 +217,10 @@ def parse_set(
     from robustmdp.divergences import divergence_named
 
     divergence = divergence_named(options["divergence"])
-    spelled = {name: f"--{name}" for name in (*_LEVELS, "support", "divergence")} | dict(plural or {})
+    spelled = {name: f"--{name}" for name in (*_LEVELS, "support", "distance", "divergence")} | dict(plural or {})
     typed = {name: _as_tuple(options.get(name)) for name in _LEVELS}
     given = [name for name in _LEVELS if typed[name]]
-    given += ["support"] if options.get("support") is not None else []
+    given += [option for option in ("support", "distance") if options.get(option) is not None]
     name = _name_of(options.get("set_name"), given, spelled)
     if name is None:
         return SetChoice(None, (), divergence, optimistic=bool(options.get("optimistic")))
@@ -221,10 +232,17 @@ def parse_set(
         bool(levels) or not needs_level or name == "interval",  # whose width is known
         f"--set {name} must come with {spelled[kind.level]}, as in {kind.example}",
     )
+    _checks.must("distance" not in kind.takes or "distance" in given, f"--set {name} must come with --distance, a file")
     share = typed["share"] if "share" in kind.takes else ()
     _checks.must(len(share) <= 1, f"--share must be one number for --set {name}: got {len(share)}")
     return SetChoice(
-        name, levels, divergence, share[0] if share else None, options.get("support"), bool(options.get("optimistic"))
+        name,
+        levels,
+        divergence,
+        share[0] if share else None,
+        options.get("support"),
+        bool(options.get("optimistic")),
+        options.get("distance"),
     )
 
 
@@ -262,10 +280,10 @@ def _listed(words: Sequence[str], last: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def _parse_support(word: str | None, mdp: MDP) -> str | list[int]:
+def _parse_support(word: str, mdp: MDP) -> str | list[int]:
     """The words as they are, states by name or number as numbers."""
-    if word is None or word in ("all", "model"):
-        return word or "model"
+    if word in ("all", "model"):
+        return word
     return [parse_state(mdp, part.strip(), "--support", ("all", "model")) for part in word.split(",")]
 
 

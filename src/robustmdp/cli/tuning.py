@@ -27,6 +27,7 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @given.levels_option
 @given.mixture_option
 @given.support_option
+@given.distance_option
 @given.discount_option
 @given.initial_option
 @given.column_option
@@ -136,6 +137,7 @@ def _say_knee(table: Any) -> None:
 @click.option("--level", type=float, multiple=True, help="The same for any other set; may be repeated.")
 @click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
 @given.support_option
+@given.distance_option
 @click.option("--policy", type=click.Path(), multiple=True, help="Try the policy in this file; may be repeated.")
 @click.option(
     "--within",
@@ -221,7 +223,7 @@ def _choice(options: dict[str, Any]) -> SetChoice | None:
     """The set by its name; without one, weights and radii may both be there."""
     from robustmdp.cli.sets import parse_set
 
-    others = {name: options[name] or None for name in ("level", "share", "support")}
+    others = {name: options[name] or None for name in ("level", "share", "support", "distance")}
     if options["set_name"] is None and not any(others.values()):
         return None
     # --divergence is that of the random worlds, so that it goes with any set.

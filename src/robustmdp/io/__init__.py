@@ -1,5 +1,6 @@
 """Files in and out."""
 
+from robustmdp.io.distances import read_distance as read_distance
 from robustmdp.io.files import read as read
 from robustmdp.io.files import read_outcomes as read_outcomes
 from robustmdp.io.files import write as write

@@ -348,25 +348,22 @@ class MDP(StateActionSpace):
             return self
         return self._with_rows(self.indptr, self.indices, self.probabilities.copy(), self.rewards)
 
-    def with_added(self, states: npt.ArrayLike, probabilities: npt.ArrayLike) -> MDP:
-        """The same world in which every pair may lead to further states as well.
+    def with_added(self, starts: npt.ArrayLike, successors: npt.ArrayLike, probabilities: npt.ArrayLike) -> MDP:
+        """The same world in which pairs may lead to further states as well.
 
         Parameters
         ----------
-        states : (K,) states, none of them twice
-        probabilities : (nnz + n_pairs * K,)
-            Row after row, those of the model's successors and then those of `states`; zeros are dropped. A new
-            successor is reached with the mean reward of the pair.
+        starts : (n_pairs + 1,)
+            The row of pair k is starts[k]:starts[k + 1] of what follows: the model's successors and then other states,
+            none of them twice.
+        successors, probabilities : (n,)
+            Zeros are dropped. A new successor is reached with the mean reward of the pair.
         """
-        added = columns.whole_numbers("states", states, self.n_states - 1)
+        begins = columns.whole_numbers("starts", starts)
+        successor = columns.whole_numbers("successors", successors, self.n_states).astype(self.indices.dtype)
         given = columns.real_numbers("probabilities", probabilities)
-        lengths = np.diff(self.indptr)
-        ends = self.indptr[1:] + len(added) * np.arange(1, self.n_pairs + 1)
-        is_new = np.zeros(len(given), dtype=bool)
-        is_new[(ends[:, None] - np.arange(len(added), 0, -1)).ravel()] = True
-        pair = np.repeat(np.arange(self.n_pairs), lengths + len(added))
-        successor = np.empty(len(given), dtype=self.indices.dtype)
-        successor[~is_new], successor[is_new] = self.indices, np.tile(added, self.n_pairs)
+        pair = np.repeat(np.arange(self.n_pairs), np.diff(begins))
+        is_new = np.arange(len(given)) - begins[pair] >= np.diff(self.indptr)[pair]
         rewards = self.mean_rewards()[pair]
         if self.rewards_on_successors:
             rewards[~is_new] = self.rewards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -55,12 +56,16 @@ class Response(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers."""
+    """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers.
+
+    `successors` are the states of `data` where nature may add some, else None.
+    """
 
     data: FloatArray
     penalty: FloatArray
     eta: FloatArray
     starts: IntArray
+    successors: npt.NDArray[np.int32] | None
 
 
 def _check_rewards(largest: float) -> None:
@@ -90,6 +95,9 @@ class RobustBellman:
     >>> bellman.apply([2.0, 0.0])
     array([1.9, 0. ])
     """
+
+    _added_per_successor: int = 0  # of a kernel whose rows add successors of their own
+    _prepare: Callable[..., None] | None = None  # what a kernel does with outcomes before it solves rows
 
     def __new__(
         cls, mdp: MDP | None = None, ambiguity: Ambiguity | None = None, *rest: Any, **settings: Any
@@ -129,6 +137,8 @@ class RobustBellman:
     def _make_kernel(self) -> None:
         self._kernel = self.ambiguity.kernel_for(self.mdp)
         self._memory = np.full(self.mdp.n_pairs * self._kernel.memory_per_row, np.nan)
+        self._added_per_successor = getattr(self._kernel, "added_per_successor", 0)
+        self._prepare = getattr(self._kernel, "prepare", None)
 
     def _kernel_levels(self) -> FloatArray:
         level = self.ambiguity.level
@@ -224,7 +234,10 @@ class RobustBellman:
         mdp = self.mdp if onto is None else onto
         self._set_outcome(v)
         answer = self._respond_everywhere()
-        model = mdp.with_added(self._added, answer.data) if len(self._added) else mdp.with_probabilities(answer.data)
+        if answer.successors is None:
+            model = mdp.with_probabilities(answer.data)
+        else:
+            model = mdp.with_added(answer.starts, answer.successors, answer.data)
         return Response(model, mdp.table(answer.penalty, fill=0.0), mdp.table(self._paper_eta(answer.eta), fill=np.nan))
 
     def worst_noise(self, v: npt.ArrayLike, pair: int) -> FloatArray:
@@ -275,8 +288,8 @@ class RobustBellman:
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
         self._set_outcome(v)
-        data, penalty, _, starts = self._respond_to_policy(policy)
-        indices = np.empty(len(data), dtype=np.int32)
+        data, penalty, _, starts, successors = self._respond_to_policy(policy)
+        indices = np.empty(len(data), dtype=np.int32) if successors is None else successors
         cost = np.empty(len(policy.pairs))
 
         def task(lo: int, hi: int) -> None:
@@ -354,6 +367,9 @@ class RobustBellman:
                 rewards_differ=mdp.rewards_on_successors,
             )
             self.model.add_successors(self._added)
+        if self._prepare is not None:
+            prepare = self._prepare
+            threads.run(lambda lo, hi: prepare(self.model, self._outcome, lo, hi), self._state_ranges, self._workers)
 
     def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
         return self._respond(policy.pairs, policy.starts, self._memory)
@@ -368,17 +384,27 @@ class RobustBellman:
     def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
         count = len(starts) - 1
-        starts = starts + len(self._added) * np.arange(count + 1)
+        successors = None
+        if self.ambiguity.invents:
+            starts = self._starts_with_added(starts)
+            successors = np.empty(starts[-1], dtype=np.int32)
         data, penalty, eta = np.empty(starts[-1]), np.empty(count), np.empty(count)
+        further = () if successors is None else (successors,)
 
         def task(lo: int, hi: int) -> None:
             self._kernel.respond(
-                self.model, self._levels, self._outcome, pairs, starts, lo, hi, memory, data, penalty, eta
+                self.model, self._levels, self._outcome, pairs, starts, lo, hi, memory, data, penalty, eta, *further
             )
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
-        return _Answer(data, penalty, eta, starts)
+        return _Answer(data, penalty, eta, starts, successors)
+
+    def _starts_with_added(self, starts: IntArray) -> IntArray:
+        """Where rows start that have room for the successors that nature may add."""
+        lengths = np.diff(starts)
+        others = np.minimum(self._added_per_successor * lengths, self.mdp.n_states)
+        return np.concatenate([[0], np.cumsum(lengths + len(self._added) + others)])
 
     def _paper_eta(self, eta: FloatArray) -> FloatArray:
         """From the multiplier of outcomes discount * v to the paper's, unshifted; NaN at discount 0."""

@@ -148,7 +148,7 @@ class StatewiseBellman(RobustBellman):
         threads.run(task, ranges or self._state_ranges, self._workers)
         self.rows += len(pairs)
         own = np.append(starts[:-1][pairs], starts[-1])
-        return _Answer(data, penalty[pairs], np.full(len(pairs), np.nan), own)
+        return _Answer(data, penalty[pairs], np.full(len(pairs), np.nan), own, None)
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "given": self._given}
