@@ -1,7 +1,7 @@
 // Moving mass at a cost per unit: inf over couplings of p and P with sum_ij c_ij <= radius of E_P x.
 //
-// At a price lam of a unit of cost, the mass of i goes to the receiver that attains min_j x_j + lam c_ij. The worst case
-// is the maximum over lam >= 0 of
+// At a price lam of a unit of cost, the mass of i goes to the receiver that attains min_j x_j + lam c_ij. The worst
+// case is the maximum over lam >= 0 of
 //   g(lam) = sum_i p_i min_j (x_j + lam c_ij) - lam radius,
 // concave and piecewise linear. Only the lower convex hull of (c_ij, x_j) over j matters to i. Tangents from both sides
 // meet above the maximum; they are moved inwards until they meet on g.
