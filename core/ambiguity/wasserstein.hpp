@@ -27,7 +27,7 @@ struct Moves {
 struct Wasserstein {
     static constexpr int MEMORY = 0;
     static constexpr bool PRICED = false, ALONE = true, TRANSPORTS = true;
-    static constexpr int64_t ADDED_PER_SUCCESSOR = 2;  // two transports are mixed, see `move`
+    static constexpr int64_t ADDED_PER_SUCCESSOR = 2;         // two transports are mixed, see `move`
     static constexpr int64_t PASSES = 200, FAST_PASSES = 24;  // after so many, every second one halves the bracket
     Moves moves;
     std::vector<Hull> by_state;  // where a row has no outcomes of its own; the end is the last one
