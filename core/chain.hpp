@@ -18,8 +18,8 @@ struct Chain {
     }
 };
 
-// The rows of `pairs` become rows of a policy's chain: indices, data scaled by the policy, cost per pair. Behind a row's
-// own entries come those of other successors, whose indices are there already.
+// The rows of `pairs` become rows of a policy's chain: indices, data scaled by the policy, cost per pair. Behind a
+// row's own entries come those of other successors, whose indices are there already.
 inline void chain_rows(const Model& model, const int64_t* pairs, const double* weights, const int64_t* starts,
                        int64_t lo, int64_t hi, int32_t* indices, double* data, const double* penalty, double* cost) {
     for (int64_t i = lo; i < hi; ++i) {

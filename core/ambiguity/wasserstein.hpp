@@ -1,7 +1,7 @@
 // Moving mass at a cost per unit: inf over couplings of p and P with sum_ij c_ij <= radius of E_P x.
 //
-// At a price lam of a unit of cost, the mass of i goes to the receiver that attains min_j x_j + lam c_ij. The worst case
-// is the maximum over lam >= 0 of
+// At a price lam of a unit of cost, the mass of i goes to the receiver that attains min_j x_j + lam c_ij. The worst
+// case is the maximum over lam >= 0 of
 //   g(lam) = sum_i p_i min_j (x_j + lam c_ij) - lam radius,
 // concave and piecewise linear. Only the lower convex hull of (c_ij, x_j) over j matters to i. Tangents from both sides
 // meet above the maximum; they are moved inwards until they meet on g.
@@ -27,7 +27,7 @@ struct Moves {
 struct Wasserstein {
     static constexpr int MEMORY = 0;
     static constexpr bool PRICED = false, ALONE = true, TRANSPORTS = true;
-    static constexpr int64_t ADDED_PER_SUCCESSOR = 2;  // two transports are mixed, see `move`
+    static constexpr int64_t ADDED_PER_SUCCESSOR = 2;         // two transports are mixed, see `move`
     static constexpr int64_t PASSES = 200, FAST_PASSES = 24;  // after so many, every second one halves the bracket
     Moves moves;
     std::vector<Hull> by_state;  // where a row has no outcomes of its own; the end is the last one
