@@ -110,8 +110,8 @@ class Solution:
     visits : (S, A) how often each pair was drawn; None for a planner
     dual : the eta that was learned, made when asked for; None for a planner
     confidence : the probability with which the bounds of a learner hold; None where they are certain, or infinite
-    gain, gain_lower, gain_upper : (S,) with AverageReward the reward per step in the long run from each state, certified:
-        gain_lower <= gain of the policy <= best gain <= gain_upper; None otherwise
+    gain, gain_lower, gain_upper : (S,) with AverageReward the reward per step in the long run from each state,
+        certified: gain_lower <= gain of the policy <= best gain <= gain_upper; None otherwise
     """
 
     value: FloatArray

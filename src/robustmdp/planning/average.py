@@ -126,10 +126,7 @@ class AverageSearch:
         """Sweeps v + damping (Tv - v), which converge in periodic chains, too (Schweitzer 1971)."""
         v, look = self._v, max(_FIRST_LOOK, 4 * len(self._v))
         while True:
-            if self.policy is None:
-                swept = self.bellman.apply(v)
-            else:
-                swept = self.bellman.apply_policy(self.policy, v)
+            swept = self.bellman.apply(v) if self.policy is None else self.bellman.apply_policy(self.policy, v)
             progress = Progress(v, swept, self.bellman.can_end, 1.0)
             iterate = _Iterate(progress, 0.0, 0.0)
             code = self._record(iterate, self.bellman.rows)
@@ -259,7 +256,10 @@ class AverageSearch:
 
     def _seems_to_depend_on_the_start(self) -> bool:
         """Do the gains of some states keep their distance?"""
-        return len(self._ends) > 1 and np.ptp(self._ends[-1].gains()) > _VANISHES * np.ptp(self._ends[-2].gains())
+        if len(self._ends) < 2:
+            return False
+        before, after = (float(np.ptp(end.gains())) for end in self._ends[-2:])
+        return after > _VANISHES * before
 
 
 def _width(iterate: _Iterate) -> float:

@@ -189,8 +189,8 @@ class AverageReward:
     (S,), and `error_bound` are of the gain, and `gain_lower` is proved for the policy that is returned.
 
     `value` is the bias: what starting in a state earns beyond the gain of all steps, relative to state 0 (to the end
-    where there is one), with gain + value = T value up to twice the error bound. Its bounds `lower` and `upper` are NaN;
-    `q` is of the bias, too. A step after the end earns 0: where episodes end the bounds include 0, and where all of them
+    where there is one), with gain + value = T value up to the error bound. Its bounds `lower` and `upper` are NaN; `q`
+    is of the bias, too. A step after the end earns 0: where episodes end the bounds include 0, and where all of them
     do, the gain is 0. Bounds hold for all states at once. Where the gain depends on the start, whether by the model, by
     the policy or by nature, they do not meet: the status is then `stalled` and names two states.
 
