@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import robustmdp as rm
 import verify_criteria
@@ -210,6 +212,20 @@ def test_worst_cases_attain_the_gain(doubt: rm.Nominal) -> None:
     policy = rm.evaluate(world, np.full((12, 3), 1 / 3), doubt, criterion=AVERAGE)
     assert policy.policy.shape == (12, 3)
     assert policy.gain_lower[0] <= found.gain_upper[0]
+
+
+@given(seed=st.integers(0, 10_000), scale=st.floats(0.1, 100.0), shift=st.floats(-100.0, 100.0))
+@settings(max_examples=20, deadline=None)
+def test_the_gain_scales_with_the_rewards(seed: int, scale: float, shift: float) -> None:
+    """Balls and norms do not know units; more room for nature is never better."""
+    world = rm.problems.garnet(6, 2, 3, 0.9, seed=seed)
+    other = world.with_rewards(scale * world.rewards + shift)
+    for doubt, wider in ((rm.Constrained(rm.KL(), 0.1), rm.Constrained(rm.KL(), 0.2)), (rm.L1(0.1), rm.L1(0.2))):
+        here, there = (rm.solve(each, doubt, criterion=AVERAGE) for each in (world, other))
+        rounding = 1e-14 * (scale + abs(shift))  # of the other rewards
+        assert there.gain_lower.max() <= scale * here.gain_upper.min() + shift + rounding
+        assert there.gain_upper.min() >= scale * here.gain_lower.max() + shift - rounding
+        assert rm.solve(world, wider, criterion=AVERAGE).gain_lower.max() <= here.gain_upper.min()
 
 
 def test_mixed_policies_have_the_gain_of_their_chain() -> None:

@@ -109,6 +109,7 @@ class AverageSearch:
         self.trace: list[Step] = []
         self._v = np.zeros(bellman.mdp.n_states)
         self._width = math.inf
+        self._proof: _Proof | None = None
         self._ends: list[_Iterate] = []  # of the rounds, or of the doublings
 
     def run(self, start: npt.ArrayLike | None) -> Solution:
@@ -214,6 +215,8 @@ class AverageSearch:
 
     def _prove(self) -> _Proof:
         """One exact sweep at the best v: min and max of Tv - v from dual and primal values, widened by rounding."""
+        if self._proof is not None and self._proof.v is self._v:
+            return self._proof
         mdp, v = self.bellman.mdp, self._v
         bracket = self.bellman.bracket(v, self.policy)
         low, high = float(np.min(bracket.lower - v)), float(np.max(bracket.upper - v))
@@ -223,7 +226,8 @@ class AverageSearch:
         low, high = low - slack, high + slack
         if self.bellman.can_end:
             low, high = min(low, 0.0), max(high, 0.0)
-        return _Proof(v, bracket, low, high)
+        self._proof = _Proof(v, bracket, low, high)
+        return self._proof
 
     def _solution(self, code: str) -> Solution:
         mdp, proof, steps = self.bellman.mdp, self._prove(), len(self.trace)
