@@ -10,6 +10,7 @@ PARTS = (
     "sweeps",
     "sets",
     "reach",
+    "average",
     "shapes",
     "solvers",
     "work",

@@ -10,6 +10,7 @@ import robustmdp as rm
 
 PUBLIC = [
     "Analysis",
+    "AverageReward",
     "Burg",
     "CVaR",
     "ChiSquare",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import numpy as np
 from mpmath import mpf
 
 import robustmdp as rm
-from oracles import exact_mdp, exact_totals
+from oracles import exact_averages, exact_mdp, exact_totals, sets
 from oracles.hostile_rows import hostile_world
 
 LOSS = mpf(10) ** -25  # per step, in the referee of smooth sets: its effect is far below every bound
@@ -169,6 +170,110 @@ def judge_horizon(seed: int, index: int) -> list[Verdict]:
     return verdicts
 
 
+def judge_average(seed: int, index: int) -> list[Verdict]:
+    """AverageReward: ends, closed classes and periods; the status must say whether the gain depends on the start."""
+    rng = np.random.default_rng([seed, index, 4])
+    kind, helps, ends = exact_totals.FAMILIES[index % 6], bool(index // 6 % 2), index // 12 % 3 == 0
+    world, mdp, ambiguity = exact_totals.random_world(rng, kind, 0, ends=ends)
+    truth = exact_averages.play(world, max, max if helps else min)
+    ambiguity = rm.Optimistic(ambiguity) if helps else ambiguity
+    verdicts = []
+    for stop, settings in stops(int(rng.integers(1, 6))).items():
+        solution = rm.solve(mdp, ambiguity, criterion=rm.AverageReward(), **settings)
+        own = truth.policies[tuple(solution.policy.tolist())]
+        wrong = compare(solution.gain_lower, solution.gain_upper, truth.gain, own, minimise=False)
+        if stop == "":
+            wrong += misjudged(mdp, solution, truth.gain)
+            again = rm.evaluate(mdp, solution.policy, ambiguity, criterion=rm.AverageReward())
+            against = compare(again.gain_lower, again.gain_upper, own, own, minimise=False) + misjudged(mdp, again, own)
+            verdicts.append(Verdict(f"average, {kind}, evaluated", again.status.code, named(index, against)))
+        verdicts.append(Verdict(f"average, {kind}{stop}", solution.status.code, named(index, wrong)))
+    return verdicts
+
+
+def misjudged(mdp: rm.MDP, solution: rm.Solution, gain: list[Fraction]) -> list[str]:
+    """A gain that is the same everywhere, the end included, is found; otherwise two states are named."""
+    gains = [*gain, Fraction(0)] if mdp.can_end else gain
+    if len(set(gains)) == 1:
+        return [] if solution.converged else [f"not converged: {solution.status}"]
+    found = re.search(r"from (the end|state (\d+)) and .* from (the end|state (\d+));", solution.status.sentence)
+    if solution.status.code != "stalled" or found is None:
+        return [f"gains {list(map(float, gains))}: {solution.status}"]
+    low, high = (gains[-1 if state is None else int(state)] for state in found.group(2, 4))
+    return [] if low == min(gains) and high == max(gains) else [f"gains {list(map(float, gains))}: {solution.status}"]
+
+
+def judge_average_smooth(seed: int, index: int) -> list[Verdict]:
+    """AverageReward with smooth sets against 60 digits, in worlds where every state comes again."""
+    rng = np.random.default_rng([seed, index, 5])
+    mdp, ambiguity = recurrent_world(rng), SMOOTH[index % len(SMOOTH)]()
+    referee = exact_mdp.build(mdp.with_discount(1.0), ambiguity)
+    guess = rm.solve(mdp, ambiguity, criterion=rm.AverageReward()).value  # where the referee begins
+    truth, of_policies = exact_mdp.average(referee, guess), {}
+    verdicts = []
+    for stop, settings in stops(int(rng.integers(1, 6))).items():
+        solution = rm.solve(mdp, ambiguity, criterion=rm.AverageReward(), **settings)
+        policy = tuple(solution.policy.tolist())
+        own = of_policies[policy] = of_policies.get(policy) or exact_mdp.average(referee, guess, policy)
+        low, high = mpf(float(solution.gain_lower[0])), mpf(float(solution.gain_upper[0]))
+        wrong = [] if low <= min(truth[1], own[1]) and high >= truth[0] else [f"[{low}, {high}], {truth}, {own}"]
+        if stop == "" and not solution.converged:
+            wrong.append(f"not converged: {solution.status}")
+        verdicts.append(Verdict(f"average, {ambiguity!r}{stop}", solution.status.code, named(index, wrong)))
+    return verdicts
+
+
+OTHERS = (
+    lambda: rm.L1(0.3),
+    lambda: rm.L1(0.3, support="all"),
+    lambda: rm.L1(0.4, weights=[1.0, 2.0, 0.5, 1.0]),
+    lambda: rm.L2(0.2),
+    lambda: rm.LInf(0.1, support="all"),
+    lambda: rm.Contamination(0.1, support="all"),
+    lambda: rm.EVaR(0.7),
+    lambda: rm.EntropicRisk(1.5),
+    lambda: rm.MeanRisk(0.4, rm.CVaR(0.3)),
+)
+
+
+def judge_average_others(seed: int, index: int) -> list[Verdict]:
+    """AverageReward with norms and risk: a sweep of the referee at the bias bounds the gain on both sides."""
+    rng = np.random.default_rng([seed, index, 6])
+    helps = bool(index // len(OTHERS) % 2)
+    mdp, ambiguity = recurrent_world(rng), OTHERS[index % len(OTHERS)]()
+    ambiguity = rm.Optimistic(ambiguity) if helps else ambiguity
+    solution = rm.solve(mdp, ambiguity, criterion=rm.AverageReward())
+    best, own = referee_sweep(mdp, ambiguity, solution)
+    low, high = float(solution.gain_lower[0]), float(solution.gain_upper[0])
+    wrong = [] if low <= min(max(best), max(own)) and high >= min(best) else [f"[{low}, {high}], {best}, {own}"]
+    if not solution.converged:
+        wrong.append(f"not converged: {solution.status}")
+    return [Verdict(f"average, {ambiguity!r}", solution.status.code, named(index, wrong))]
+
+
+def referee_sweep(mdp: rm.MDP, ambiguity: Any, solution: rm.Solution) -> tuple[list[mpf], list[mpf]]:
+    """Tv - v at the bias, for the best action and for the policy's."""
+    v = [mpf(float(x)) for x in solution.base]
+    best, own = [], []
+    for s in range(mdp.n_states):
+        q = {}
+        for pair in range(mdp.state_ptr[s], mdp.state_ptr[s + 1]):
+            p = np.zeros(mdp.n_states)
+            row = slice(mdp.indptr[pair], mdp.indptr[pair + 1])
+            p[mdp.indices[row]] = mdp.probabilities[row]
+            reward = mpf(float(mdp.rewards[pair]))
+            q[int(mdp.actions[pair])] = sets.worst_value(ambiguity, p, [reward + x for x in v], mpf)
+        best.append(max(q.values()) - v[s])
+        own.append(q[int(solution.policy[s])] - v[s])
+    return best, own
+
+
+def recurrent_world(rng: np.random.Generator) -> rm.MDP:
+    """Four states, two actions; every action leads everywhere, so that all gains are alike."""
+    p = 0.02 + rng.dirichlet([0.5] * 4, (4, 2))
+    return rm.MDP.from_arrays(p / p.sum(axis=2, keepdims=True), rng.normal(size=(4, 2)), 0.9)
+
+
 def compare(lower: Any, upper: Any, value: list[Any], own: list[Any], *, minimise: bool) -> list[str]:
     """Bounds hold the value, and the returned policy keeps its side of them; rationals and floats compare exactly."""
     wrong = [
@@ -192,10 +297,21 @@ JUDGES: dict[str, Callable[[int, int], list[Verdict]]] = {
     "total": judge_total,
     "smooth": judge_smooth,
     "reach": judge_reach,
+    "average": judge_average,
+    "average-smooth": judge_average_smooth,
+    "average-others": judge_average_others,
 }
 
 
-COSTS = {"horizon": 8, "total": 1, "smooth": 1000, "reach": 1}  # a smooth world takes its referee most of a minute
+COSTS = {  # a smooth world takes its referee most of a minute
+    "horizon": 8,
+    "total": 1,
+    "smooth": 1000,
+    "reach": 1,
+    "average": 2,
+    "average-smooth": 100,
+    "average-others": 10,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

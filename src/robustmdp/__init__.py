@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from robustmdp.models import estimate as estimate
     from robustmdp.models import to_gymnasium as to_gymnasium
     from robustmdp.operators import RobustBellman as RobustBellman
+    from robustmdp.planning import AverageReward as AverageReward
     from robustmdp.planning import DualAscent as DualAscent
     from robustmdp.planning import FiniteHorizon as FiniteHorizon
     from robustmdp.planning import PolicyIteration as PolicyIteration
@@ -148,6 +149,7 @@ _ROOMS = {
     "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
     "planning": (
+        "AverageReward",
         "DualAscent",
         "FiniteHorizon",
         "PolicyIteration",

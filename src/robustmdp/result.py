@@ -78,6 +78,20 @@ def _certainty(bound: float, confidence: float | None) -> str:
     return f"certified to {bound:.2g}" + ("" if confidence is None else f" with {100 * confidence:g} % confidence")
 
 
+_ARRAYS = ("value", "q", "policy", "lower", "upper", "base", "gain", "gain_lower", "gain_upper")
+
+
+def _is_same(a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def _gain_columns(table: dict[str, list[Any]], bias: FloatArray) -> dict[str, list[Any]]:
+    names = {"value": "gain", "lower": "gain_lower", "upper": "gain_upper"}
+    return {**{names.get(name, name): column for name, column in table.items()}, "bias": bias.tolist()}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """A policy, its value and what is certain about it.
@@ -85,7 +99,8 @@ class Solution:
     Attributes
     ----------
     value : (S,) the middle of the bounds; a learner's is max Q, moved into the range of possible returns
-        (with FiniteHorizon one row per step: value, lower, upper (T+1, S), policy (T, S), q, penalty, eta (T, S, A))
+        (with FiniteHorizon one row per step: value, lower, upper (T+1, S), policy (T, S), q, penalty, eta (T, S, A);
+        with AverageReward the bias, and lower and upper are NaN)
     q : (S, A), -inf where an action is unavailable
     policy : (S,) actions, or as it was given to `evaluate`
     lower, upper : (S,) certified: lower <= v of the policy <= best v <= upper
@@ -98,6 +113,8 @@ class Solution:
     visits : (S, A) how often each pair was drawn; None for a planner
     dual : the eta that was learned, made when asked for; None for a planner
     confidence : the probability with which the bounds of a learner hold; None where they are certain, or infinite
+    gain, gain_lower, gain_upper : (S,) with AverageReward the reward per step in the long run from each state,
+        certified: gain_lower <= gain of the policy <= best gain <= gain_upper; None otherwise
     """
 
     value: FloatArray
@@ -114,11 +131,24 @@ class Solution:
     visits: npt.NDArray[Any] | None = None
     dual: Callable[[], FloatArray] | None = None
     confidence: float | None = None
+    gain: FloatArray | None = None
+    gain_lower: FloatArray | None = None
+    gain_upper: FloatArray | None = None
 
     @property
     def error_bound(self) -> float:
-        """max(upper - value, value - lower): how far `value` can be from the truth anywhere; inf where unknown."""
-        return error_bound(self.value, self.lower, self.upper)
+        """max(upper - value, value - lower): how far `value` can be from the truth anywhere; inf where unknown.
+
+        With AverageReward the same of the gain.
+        """
+        return error_bound(*self._bounded)
+
+    @property
+    def _bounded(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What has bounds, and those."""
+        if self.gain is None or self.gain_lower is None or self.gain_upper is None:
+            return self.value, self.lower, self.upper
+        return self.gain, self.gain_lower, self.gain_upper
 
     @property
     def converged(self) -> bool:
@@ -201,9 +231,13 @@ class Solution:
         return frame.set_index("state" if self.value.ndim == 1 else ["step", "state"])
 
     def columns(self) -> dict[str, list[Any]]:
-        """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step"."""
+        """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step".
+
+        With AverageReward: state, action, gain, gain_lower, gain_upper, bias.
+        """
         if self.value.ndim == 1:
-            return self._stage_columns(self.value, self.lower, self.upper, self.policy)
+            only = self._stage_columns(*self._bounded, self.policy)
+            return only if self.gain is None else _gain_columns(only, self.value)
         table: dict[str, list[Any]] = {"step": []}
         for step in range(len(self.value) - 1):
             stage = self._step_columns(step)
@@ -236,9 +270,10 @@ class Solution:
 
     def _fields(self) -> _display.Fields:
         table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
+        word, values, each = ("value", self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
         shown = [
             f"{state}: {action} ({value:.6g})"
-            for state, action, value in zip(*(table[key][:6] for key in ("state", "action", "value")), strict=True)
+            for state, action, value in zip(*(table[key][:6] for key in ("state", "action", each)), strict=True)
         ]
         n_states = self.value.shape[-1]
         more = f", ... ({n_states:,} states)" if n_states > len(shown) else ""
@@ -246,7 +281,7 @@ class Solution:
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
-            ("value", f"{self.value.min():.6g} to {self.value.max():.6g}, {certainty}"),
+            (word, f"{values.min():.6g} to {values.max():.6g}, {certainty}"),
             ("policy" if self.value.ndim == 1 else "first step", ", ".join(shown) + more),
         ]
 
@@ -259,11 +294,10 @@ class Solution:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Solution):
             return NotImplemented
-        names = ("value", "q", "policy", "lower", "upper", "base")
         return (
             self.status == other.status
             and self.steps == other.steps
-            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+            and all(_is_same(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
         )
 
     def __hash__(self) -> int:

@@ -257,6 +257,24 @@ def test_total(tmp_path: Path) -> None:
     assert record("solve", file, "--total", "--policy", tmp_path / "stay.csv")["value"] == pytest.approx([4.0])
 
 
+def test_average(tmp_path: Path) -> None:
+    out = tmp_path / "gain.csv"
+    given = record("solve", MACHINE, "--average", "--set", "cvar", "--level", 0.2, "--share", 0.5, "--out", out)
+    doubt = rm.MeanRisk(0.5, rm.CVaR(0.2))
+    solution = rm.solve(rm.problems.machine_replacement(), doubt, criterion=rm.AverageReward())
+    assert given["criterion"] == "average reward"
+    assert given["gain"] == solution.gain.tolist()
+    assert (given["gain_lower"], given["gain_upper"]) == (solution.gain_lower.tolist(), solution.gain_upper.tolist())
+    assert (given["value"], given["lower"]) == (solution.value.tolist(), [None] * 10)
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["state", "action", "gain", "gain_lower", "gain_upper", "bias"]
+    assert [float(row["gain"]) for row in rows] == solution.gain.tolist()
+    said = run("solve", MACHINE, "--average", "--policy", out, "--rows", 2).stdout
+    assert "average reward" in said
+    assert all(word in said for word in ("gain", "bias", "converged"))
+
+
 # Mistakes.
 
 
@@ -294,11 +312,20 @@ def test_total(tmp_path: Path) -> None:
         (("--set", "l1", "--radius", 1, "--distance", "x.npy"), ("--set l1 takes --radius and --support",)),
         (("--optimistic",), ("--optimistic must come with a set",)),
         (("--weight", 1, "--radius", 1), ("give --weight or --radius, not both",)),
-        (("--discount", 1), ("below 1: got 1; give a lower --discount, or solve with --horizon STEPS or --total",)),
+        (
+            ("--discount", 1),
+            ("below 1: got 1; give a lower --discount, or solve with --horizon STEPS, --total or --average",),
+        ),
         (("--horizon", 0), ("--horizon must be at least 1: got 0",)),
         (("--horizon", 3, "--total"), ("give --horizon or --total, not both",)),
         (("--horizon", 3, "--solver", "policy-iteration"), ("--horizon must come without --solver",)),
         (("--total", "--discount", 0.9), ("leave --discount out",)),
+        (("--average", "--discount", 0.9), ("--average averages rewards without a discount: leave --discount out",)),
+        (("--average", "--total"), ("give --total or --average, not both",)),
+        (
+            ("--average", "--solver", "dual-ascent"),
+            ("--total and --average must come with --solver value-iteration or policy-iteration",),
+        ),
         (("--total",), ("the total reward must be finite everywhere",)),
         (("--total", "--solver", "dual-ascent"), ("--total must come with --solver auto, value-iteration or",)),
     ],

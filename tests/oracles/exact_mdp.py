@@ -106,6 +106,44 @@ def finite_horizon(
         return stages
 
 
+def average(world: World, start: Sequence[float], policy: Sequence[int] | None = None) -> tuple[mpf, mpf]:
+    """Bounds of the gain at discount 1, of the best policy or of one: min and max of Tv - v (Odoni 1969).
+
+    v gets better by solving gain + v = cost + P v, with v = 0 in state 0, for both players' choices.
+    """
+    with mp.workdps(_DIGITS):
+        v, starts = [mpf(float(x)) for x in start], {}
+        low, high = -mp.inf, mp.inf
+        for _ in range(_STEPS):
+            swept = _sweep(world, v, None if policy is None else [int(a) for a in policy], starts)
+            rounding = max(map(abs, swept.upper)) * mpf(10) ** (8 - _DIGITS)
+            below = [a - b - rounding for a, b in zip(swept.lower, v, strict=True)] + [mpf(0)] * world.can_end
+            above = [a - b + rounding for a, b in zip(swept.upper, v, strict=True)] + [mpf(0)] * world.can_end
+            before, low, high = high - low, max(low, min(below)), min(high, max(above))
+            if high - low <= ACCURACY * max(1, abs(low)) or high - low > before / 2:
+                break
+            try:
+                v = _solve_average(world, swept)
+            except ZeroDivisionError:  # the gain of these choices depends on the start
+                break
+        return low, high
+
+
+def _solve_average(world: World, swept: _Sweep) -> list[mpf]:
+    """The gain takes the place of v in state 0."""
+    n = len(world.states)
+    matrix, cost = mp.eye(n), mp.zeros(n, 1)
+    for s, (pair, answer) in enumerate(zip(swept.best, swept.answers, strict=True)):
+        cost[s] = answer.penalty
+        for q, r, i in zip(answer.distribution, pair.rewards, pair.successors, strict=True):
+            cost[s] += q * r
+            if i < n:
+                matrix[s, i] -= q
+    for s in range(n):
+        matrix[s, 0] = mpf(1)
+    return [mpf(0), *list(mp.lu_solve(matrix, cost))[1:]]
+
+
 def _evaluate(world: World, policy: list[int], v: list[mpf], starts: dict[Any, Any]) -> Values:
     """Newton's method on nature's answer, which is a concave problem: it converges from anywhere."""
     best = None

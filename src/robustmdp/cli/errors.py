@@ -27,11 +27,14 @@ _OPTIONS = (
     ),
     (r"^reward must lie in reward_range \[([^,]+), ([^,]+)\]", r"rewards must lie in --reward-range \1..\2"),
     (r"^share must lie between", "--certify-share must lie between"),
-    (r"; lower it, or give a criterion: .*$", "; give a lower --discount, or solve with --horizon STEPS or --total"),
+    (
+        r"; lower it, or give a criterion: .*$",
+        "; give a lower --discount, or solve with --horizon STEPS, --total or --average",
+    ),
     (r"FiniteHorizon is solved backwards, without a solver: got .*$", "--horizon must come without --solver"),
     (
         r"^the solver must be ValueIteration\(\) or PolicyIteration\(\): got .*$",
-        "--total must come with --solver auto, value-iteration or policy-iteration",
+        "--total and --average must come with --solver auto, value-iteration or policy-iteration",
     ),
     (r"; use rm\.read_interval$", "; see robustmdp solve --help"),
     (r"^confidence must lie", "--confidence must lie"),

@@ -26,6 +26,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @given.any_discount_option
 @click.option("--horizon", type=int, metavar="STEPS", help="Decisions that are left; without end if not given.")
 @click.option("--total", is_flag=True, help="The sum of all rewards until the end, undiscounted.")
+@click.option("--average", is_flag=True, help="The reward per step in the long run.")
 @click.option("--policy", type=click.Path(), help="Evaluate the policy in this file instead.")
 @click.option("--solver", default="auto", metavar="NAME", help=", ".join(_SOLVERS) + ".")
 @given.tolerance_option
@@ -67,27 +68,30 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
         return evaluate(mdp, policy, ambiguity, **how)
 
     criterion_text = _criterion_text(options, mdp)
-    _finish(_Question(problem, criterion_text, mdp, ambiguity), run, as_json, quiet, rows, options["out"])
+    word = "gain" if options["average"] else "value"
+    _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
     """What is summed; None for the discounted rewards."""
-    from robustmdp import FiniteHorizon, TotalReward, _checks
+    from robustmdp import AverageReward, FiniteHorizon, TotalReward, _checks
 
     steps = options["horizon"]
-    _checks.must(steps is None or not options["total"], "give --horizon or --total, not both")
+    chosen = [name for name in ("horizon", "total", "average") if options[name] not in (None, False)]
+    _checks.must(len(chosen) < 2, f"give {' or '.join(f'--{name}' for name in chosen)}, not both")
     if steps is not None:
         _checks.must(steps >= 1, f"--horizon must be at least 1: got {steps}")
         return FiniteHorizon(steps)
-    if not options["total"]:
+    if not chosen:
         return None
-    _checks.must(options["discount"] is None, "--total sums rewards without a discount: leave --discount out")
-    return TotalReward()
+    what = "sums" if options["total"] else "averages"
+    _checks.must(options["discount"] is None, f"--{chosen[0]} {what} rewards without a discount: leave --discount out")
+    return TotalReward() if options["total"] else AverageReward()
 
 
 def _criterion_text(options: Mapping[str, Any], mdp: MDP) -> str:
-    if options["total"]:
-        return "total reward"
+    if options["total"] or options["average"]:
+        return "total reward" if options["total"] else "average reward"
     steps = "" if options["horizon"] is None else f"step 0 of {options['horizon']:,}, "
     return f"{steps}discount {mdp.discount:g}"
 

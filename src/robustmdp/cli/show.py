@@ -132,6 +132,7 @@ def print_solution(
     digits = 4 if not certified or solution.error_bound == 0 else max(4, min(12, 1 + _decimals(solution.error_bound)))
     kind = "" if ambiguity.is_nominal else "worst-case " if ambiguity.sign > 0 else "best-case "
     header = ("state", "action", f"{kind}{word}", *(("lower bound", "upper bound") if certified else ()))
+    header += ("bias",) if certified and solution.gain is not None else ()
     columns, n_states = solution.columns(), solution.value.shape[-1]
     columns.pop("step", None)  # with several steps, the first of them is shown
     table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
@@ -165,6 +166,7 @@ def _decimals(bound: float) -> int:
 
 def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solution) -> dict[str, Any]:
     """All that `solve` found."""
+    gains = {name: getattr(solution, name) for name in ("gain", "gain_lower", "gain_upper")}
     return {
         "problem": problem,
         "ambiguity": repr(ambiguity),
@@ -182,4 +184,5 @@ def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solu
         "lower": solution.lower,
         "upper": solution.upper,
         "q": solution.q,
+        **(gains if solution.gain is not None else {}),
     }

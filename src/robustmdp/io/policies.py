@@ -55,7 +55,7 @@ def _format(path: Path, format: str | None, what: str) -> str:
 
 
 def _columns(solution: Solution) -> dict[str, list[Any]]:
-    """state, action, value, lower, upper; with the step, or the probability of an action, where there are several."""
+    """Those of `Solution.columns`; with the step, or the probability of an action, where there are several."""
     columns = solution.columns()
     if solution.policy.dtype.kind != "f":
         return columns
@@ -68,8 +68,8 @@ def _columns(solution: Solution) -> dict[str, list[Any]]:
     out = {name: [column[row] for row in rows] for name, column in columns.items()}
     out["action"] = [world.action_name(a) for a in actions] if world.action_names else actions
     out["probability"] = policy[rows, actions].tolist()
-    names = ("step", "state", "action", "probability", "value", "lower", "upper")
-    return {name: out[name] for name in names if name in out}
+    first = ("step", *_COLUMNS)
+    return {name: out[name] for name in (*first, *columns) if name in out}
 
 
 def _record(solution: Solution, columns: Mapping[str, list[Any]]) -> dict[str, Any]:

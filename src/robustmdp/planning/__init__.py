@@ -1,5 +1,6 @@
 """Known world: a loop until something."""
 
+from robustmdp.planning.criteria import AverageReward as AverageReward
 from robustmdp.planning.criteria import FiniteHorizon as FiniteHorizon
 from robustmdp.planning.criteria import TotalReward as TotalReward
 from robustmdp.planning.dual_ascent import DualAscent as DualAscent

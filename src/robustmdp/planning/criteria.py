@@ -15,6 +15,7 @@ from robustmdp.operators import RobustBellman
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import policy_array, policy_rows
 from robustmdp.planning import horizon
+from robustmdp.planning.average import AverageSearch
 from robustmdp.planning.run import Callback, Solver
 from robustmdp.planning.totals.problem import total_reward
 from robustmdp.planning.totals.search import Search
@@ -134,8 +135,45 @@ class TotalReward:
         return replace(Search(problem, how.tol, None, how.callback).run(how.start), policy=as_given(given))
 
 
-def _without_discount(mdp: MDP, ambiguity: Ambiguity, threads: int | None) -> PinnedBellman:
+@dataclass(frozen=True)
+class AverageReward:
+    """gain(s) = max over policies of inf over nature of lim E[r_1 + ... + r_n]/n from s, the reward per step for ever.
+
+    The discount of the model is ignored, and every step counts alike. For any v and T without a discount,
+    min(Tv - v) <= gain <= max(Tv - v) (Odoni 1969; Puterman 1994, section 8.5): `gain`, `gain_lower` and `gain_upper`,
+    (S,), and `error_bound` are of the gain, and `gain_lower` is proved for the policy that is returned.
+
+    `value` is the bias: what starting in a state earns beyond the gain of all steps, relative to state 0 (to the end
+    where there is one), with gain + value = T value up to the error bound. Its bounds `lower` and `upper` are NaN; `q`
+    is of the bias, too. A step after the end earns 0: where episodes end the bounds include 0, and where all of them
+    do, the gain is 0. Bounds hold for all states at once. Where the gain depends on the start, whether by the model, by
+    the policy or by nature, they do not meet: the status is then `stalled` and names two states.
+
+    >>> from robustmdp import MDP, Nominal, solve
+    >>> world = MDP.from_arrays([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]], [[5.0, 10.0], [-1.0, 2.0]], 1.0)
+    >>> solve(world, Nominal(), criterion=AverageReward()).gain.round(6)
+    array([3.888889, 3.888889])
+    """
+
+    def solve(self, mdp: MDP, ambiguity: Ambiguity, how: Settings) -> Solution:
+        bellman = RobustBellman(_undiscounted(mdp), ambiguity, threads=how.threads)
+        search = AverageSearch(bellman, None, tol=how.tol, solver=how.solver, callback=how.callback)
+        return search.run(how.start)
+
+    def evaluate(self, mdp: MDP, policy: npt.ArrayLike, ambiguity: Ambiguity, how: Settings) -> Solution:
+        given = policy_array(policy)
+        bellman = RobustBellman(_undiscounted(mdp), ambiguity, threads=how.threads)
+        search = AverageSearch(bellman, policy_rows(mdp, given), tol=how.tol, solver=None, callback=how.callback)
+        return replace(search.run(how.start), policy=as_given(given))
+
+
+def _undiscounted(mdp: MDP) -> MDP:
     if not isinstance(mdp, MDP):
         raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+    return mdp.with_discount(1.0)
+
+
+def _without_discount(mdp: MDP, ambiguity: Ambiguity, threads: int | None) -> PinnedBellman:
+    undiscounted = _undiscounted(mdp)
     nothing = np.zeros(mdp.n_states, dtype=bool)
-    return PinnedBellman(mdp.with_discount(1.0), ambiguity, nothing, np.zeros(mdp.n_states), threads=threads)
+    return PinnedBellman(undiscounted, ambiguity, nothing, np.zeros(mdp.n_states), threads=threads)

@@ -102,7 +102,7 @@ def run(
     check_discounted(bellman.mdp)
     check_tolerance(tol)
     trace: list[Step] = []
-    iterates = solver.iterate(bellman, policy, tol, _start(start, bellman.mdp))
+    iterates = solver.iterate(bellman, policy, tol, check_start(start, bellman.mdp))
     progress, code = _loop(solver, iterates, bellman, tol, callback, trace)
     # The sweep, not the iterate: an interrupted sweep may have written over the latter.
     base = progress.swept.copy() if progress else np.zeros(bellman.mdp.n_states)
@@ -114,7 +114,7 @@ def check_discounted(mdp: MDP) -> None:
     _checks.must(
         mdp.discount < 1.0,
         "a discounted problem must have a discount below 1: got 1; lower it, or give a criterion: "
-        "FiniteHorizon(steps) or TotalReward()",
+        "FiniteHorizon(steps), TotalReward() or AverageReward()",
     )
 
 
@@ -123,7 +123,8 @@ def check_tolerance(tol: float) -> None:
     _checks.must(tol > 0 and math.isfinite(tol), f"tol must be a positive number: got {tol!r}")
 
 
-def _start(given: npt.ArrayLike | None, mdp: MDP) -> FloatArray | None:
+def check_start(given: npt.ArrayLike | None, mdp: MDP) -> FloatArray | None:
+    """The values to start from, if there are any."""
     if given is None:
         return None
     start = _checks.numbers("start", given)
@@ -141,7 +142,7 @@ def _loop(
     trace: list[Step],
 ) -> tuple[Progress | None, str]:
     progress: Progress | None = None
-    stall = _Stall()
+    stall = Stall()
     try:
         for proposal in iterates:
             if not math.isfinite(proposal.residual):
@@ -164,7 +165,7 @@ def _loop(
     return progress, "step_limit"
 
 
-class _Stall:
+class Stall:
     """Rounding has taken over when the residual is within a few ulp of the values and stops falling."""
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ def solve(
     mdp : MDP
     ambiguity : Nominal, Penalized or Constrained
     criterion : optional
-        FiniteHorizon(steps) or TotalReward(); None is the sum with the model's discount.
+        FiniteHorizon(steps), TotalReward() or AverageReward(); None is the sum with the model's discount.
     solver : optional
         ValueIteration(), PolicyIteration() or DualAscent(); None picks the fastest exact one.
     tol : float
@@ -78,7 +78,7 @@ def evaluate(
     policy : (S,) actions or (S, A) probabilities; with FiniteHorizon also (T, S) or (T, S, A), one for each step
     ambiguity : Nominal, Penalized or Constrained
     criterion : optional
-        FiniteHorizon(steps) or TotalReward(); None is the sum with the model's discount.
+        FiniteHorizon(steps), TotalReward() or AverageReward(); None is the sum with the model's discount.
     start : (S,) values to start from, optional
 
     >>> from robustmdp import Nominal, problems
