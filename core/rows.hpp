@@ -237,7 +237,7 @@ public:
     bool has_added() const { return has_added_; }
     int64_t length(int l) const { return length_[l]; }
 
-    Rows<double> row(int l) {
+    Rows<double> row(int l) const {
         Rows<double> row = make_rows<double>(p_ + l, x_ + l, length_[l], WIDTH);
         row.columns = x_ + size_ + l;
         row.column_size = size_;
@@ -330,7 +330,7 @@ private:
     double *p_, *x_;
     int64_t start_[WIDTH], length_[WIDTH];
     bool has_added_ = false;
-    TransportSpace transports_;
+    mutable TransportSpace transports_;  // work space of the rows
     Rows<Lanes> rows_{};
 };
 
