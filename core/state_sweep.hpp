@@ -35,7 +35,7 @@ template <class Work> inline void choose_action(const StateRows& rows, int actio
     for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
 }
 
-// The best policy where nature helps: it spends all on the one action that gains most. Values are those of -z.
+// The best policy where nature helps: it spends all on the one action that gains most. Values are those of -z, from the floor.
 template <class Set>
 inline double solve_with_help(const Set& set, const StateRows& rows, double level, Accuracy accuracy,
                               typename Set::Work& work) {
@@ -55,8 +55,9 @@ template <class Set>
 void sweep_states(const Set& set, const Model& model, StateLevels levels, const double* outcome, int64_t lo, int64_t hi,
                   double* memory, double* value, double* policy) {
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
-        value[s] = model.sign * (model.sign > 0.0 ? set.solve(rows, level, Accuracy::FAST, work).value
-                                                  : solve_with_help(set, rows, level, Accuracy::FAST, work));
+        const double found = model.sign > 0.0 ? set.solve(rows, level, Accuracy::FAST, work).value
+                                              : solve_with_help(set, rows, level, Accuracy::FAST, work);
+        value[s] = model.sign * (rows.floor + found);
         for (int a = 0; a < rows.count; ++a) policy[rows.first_pair + a] = work.share[a];
         set.remember(rows, model, work, memory);
     };
@@ -69,7 +70,7 @@ void evaluate_states(const Set& set, const Model& model, StateLevels levels, con
                      const double* policy, int64_t lo, int64_t hi, const double* memory, double* value) {
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
         recall_policy(rows, policy, work);
-        value[s] = model.sign * set.solve_given(rows, level, Accuracy::FAST, work);
+        value[s] = model.sign * (rows.floor + set.solve_given(rows, level, Accuracy::FAST, work));
     };
     visit_states(set, model, levels, outcome, lo, hi, memory, use);
 }
@@ -98,11 +99,11 @@ void bracket_states(const Set& set, const Model& model, StateLevels levels, cons
             bounds = {least, set.bound_given(rows, level, work).upper};
         }
         const bool helps = model.sign < 0.0;
-        lower[s] = model.sign * (helps ? bounds.upper : bounds.lower) - rounding;
-        upper[s] = model.sign * (helps ? bounds.lower : bounds.upper) + rounding;
+        lower[s] = model.sign * (rows.floor + (helps ? bounds.upper : bounds.lower)) - rounding;
+        upper[s] = model.sign * (rows.floor + (helps ? bounds.lower : bounds.upper)) + rounding;
         for (int a = 0; a < rows.count; ++a) {
             policy[rows.first_pair + a] = work.share[a];
-            q[rows.first_pair + a] = model.sign * (rows.base(a) + work.mean[a]);
+            q[rows.first_pair + a] = model.sign * (rows.floor + (rows.base(a) + work.mean[a]));
         }
     };
     visit_states(set, model, levels, outcome, lo, hi, memory, use);

@@ -51,15 +51,19 @@ public:
                 terms_[a] = 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0;
             }
         }
+        floor = base_[0];
+        for (int a = 1; a < count; ++a) floor = larger(base_[a], floor);
+        for (int a = 0; a < WIDTH * groups; ++a) base_[a] -= floor;
     }
 
     int64_t first_pair = 0;
     int count = 0, groups = 0;
+    double floor = 0.0;  // the largest minimum: nature cannot bring the state below it
 
     const Rows<Lanes>& side_by_side(int g) const { return blocks_[g].side_by_side(); }
     Rows<double> row(int a) const { return blocks_[a / WIDTH].row(a % WIDTH); }
     int64_t length(int a) const { return blocks_[a / WIDTH].length(a % WIDTH); }
-    // z = base + (x - min x)
+    // z = floor + base + (x - min x): measured from the floor, near which answers have all their digits.
     double base(int a) const { return base_[a]; }
     double mean_rise(int a) const { return mean_[a]; }
     double mean(int a) const { return base_[a] + mean_[a]; }
@@ -142,7 +146,7 @@ public:
         std::vector<double> share;                     // the policy
         std::vector<double> answers, others, scratch;  // rows one after the other
         std::vector<double> mean;                      // of the answers, less the minimum
-        double place = NOT_A_NUMBER;                   // (top - u)/(top - floor)
+        double place = NOT_A_NUMBER;                   // u/top
     };
 
     void recall(const StateRows& rows, const Model& model, const double* memory, Work& work) const {
@@ -162,18 +166,18 @@ public:
 
     // The best policy against nature, in work.share, and the projections at u.
     Saddle solve(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        const double floor = rows.base(rows.best_minimum()), top = rows.mean(rows.best_mean());
-        if (is_nominal(level) || !(top - floor > 0.0)) {
+        const double top = rows.mean(rows.best_mean());
+        if (is_nominal(level) || !(top > 0.0)) {
             choose(rows, rows.best_mean(), work);
             return {top, top, Place::MODEL};
         }
         if (is_free(level)) {
-            settle_at_floor(rows, floor, work);
-            return {floor, floor, Place::FLOOR};
+            settle_at_floor(rows, work);
+            return {0.0, 0.0, Place::FLOOR};
         }
-        const Saddle found = PRICED ? find_least(rows, level, floor, top, accuracy, work)
-                                    : find_root(rows, level, floor, top, accuracy, work);
-        work.place = (top - found.u) / (top - floor);
+        const Saddle found = PRICED ? find_least(rows, level, top, accuracy, work)
+                                    : find_root(rows, level, top, accuracy, work);
+        work.place = found.u / top;
         return found;
     }
 
@@ -308,21 +312,20 @@ private:
     }
 
     // All rows at the floor, the policy that is best there.
-    Shares settle_at_floor(const StateRows& rows, double floor, Work& work) const {
+    Shares settle_at_floor(const StateRows& rows, Work& work) const {
         choose(rows, rows.best_minimum(), work);
-        return project(rows, floor, Accuracy::EXACT, work);
+        return project(rows, 0.0, Accuracy::EXACT, work);
     }
 
-    Saddle find_root(const StateRows& rows, double budget, double floor, double top, Accuracy accuracy,
-                     Work& work) const {
-        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * size;
-        double low = floor, high = top, u = first_place(work, floor, top), value = floor, before = INFINITE;
+    Saddle find_root(const StateRows& rows, double budget, double top, Accuracy accuracy, Work& work) const {
+        const double tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * top;
+        double low = 0.0, high = top, u = first_place(work, top), value = 0.0, before = INFINITE;
         bool looked_at_floor = false;
         for (int pass = 0; pass < MOST_PASSES; ++pass) {
-            if (u == floor) {
-                if (settle_at_floor(rows, floor, work).cost <= budget) return {floor, floor, Place::FLOOR};
+            if (u == 0.0) {
+                if (settle_at_floor(rows, work).cost <= budget) return {0.0, 0.0, Place::FLOOR};
                 looked_at_floor = true;
-                u = 0.5 * (low + high);
+                u = between(low, high);
             }
             const Shares at = project(rows, u, accuracy, work);
             const double step = (at.cost - budget) / at.theta, next = u + step;
@@ -333,25 +336,25 @@ private:
                                magnitude(step) * at.bend < 0.125 * at.theta &&
                                0.5 * step * step * at.bend <= tolerance * at.theta;
             // Near the root steps become smaller and smaller, until they are rounding.
-            const bool rounds = magnitude(step) <= 1e-12 * size && magnitude(step) >= 0.5 * before;
-            if (close || rounds || magnitude(step) <= tolerance || high - low <= EPS * size) break;
+            const bool rounds = magnitude(step) <= 1e-12 * u && magnitude(step) >= 0.5 * before;
+            const bool exact = accuracy == Accuracy::FAST || magnitude(step) <= 4.0 * EPS * u;
+            if (close || rounds || (exact && magnitude(step) <= tolerance) || high - low <= EPS * high) break;
             before = magnitude(step);
             const bool inside = low < next && next < high;
-            u = inside ? next : low == floor && !looked_at_floor ? floor : 0.5 * (low + high);
-        }
-        if (low == floor && high - low <= 4.0 * EPS * size) {  // the budget is nearly enough for the floor
-            project(rows, high, accuracy, work);
-            choose(rows, rows.best_minimum(), work);
-            return {floor, high, Place::FLOOR};
+            u = inside ? next : low == 0.0 && !looked_at_floor ? 0.0 : between(low, high);
         }
         share_evenly(rows, work);
         return {value, u, Place::INSIDE};
     }
 
-    static double first_place(const Work& work, double floor, double top) {
-        if (work.place == 1.0) return floor;
-        const double u = top - (top - floor) * work.place;
-        return floor < u && u < top ? u : floor + 0.5 * (top - floor);
+    static double first_place(const Work& work, double top) {
+        const double u = top * work.place;
+        return 0.0 <= u && u < top ? u : 0.5 * top;
+    }
+
+    // Roots can be as near to the floor as exp(-budget).
+    static double between(double low, double high) {
+        return low > 0.0 ? 0.5 * (low + high) : 0.0625 * high;
     }
 
     // One side of the least of h(u) = u + price K(u).
@@ -359,22 +362,21 @@ private:
         double u, h, slope;
     };
 
-    Saddle find_least(const StateRows& rows, double price, double floor, double top, Accuracy accuracy,
-                      Work& work) const {
-        const double size = top - floor, tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * size;
-        Side low{floor, INFINITE, -INFINITE}, high{top, top, 1.0};
+    Saddle find_least(const StateRows& rows, double price, double top, Accuracy accuracy, Work& work) const {
+        const double tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 4.0 * EPS) * top;
+        Side low{0.0, INFINITE, -INFINITE}, high{top, top, 1.0};
         std::fill(work.above.begin(), work.above.end(), 0.0);
         std::fill(work.below.begin(), work.below.end(), 0.0);
         const double most_slope = accuracy == Accuracy::FAST ? 0.1 : 1e-6;
-        double u = first_place(work, floor, top), predicted = -INFINITE;
+        double u = first_place(work, top), predicted = -INFINITE;
         bool looked_at_floor = false;
         for (int pass = 0; pass < MOST_PASSES; ++pass) {
-            looked_at_floor |= u == floor;
+            looked_at_floor |= u == 0.0;
             const Shares sum = project(rows, u, accuracy, work);
             const Side at{u, u + price * sum.cost, 1.0 - price * sum.theta};
-            if (at.u == floor && at.slope >= 0.0) {
+            if (u == 0.0 && at.slope >= 0.0) {
                 share_out(rows, [&](int a) { return price * work.theta(a); }, rows.best_minimum(), work);
-                return {at.h, floor, Place::FLOOR};
+                return {at.h, 0.0, Place::FLOOR};
             }
             // Two tangents that meet on h, or between neighbouring numbers, have found its least value.
             const bool is_known = predicted > -INFINITE && (u == low.u || u == high.u);
@@ -398,7 +400,7 @@ private:
             std::vector<double>& side = at.slope < 0.0 ? work.below : work.above;
             for (int a = 0; a < rows.count; ++a) side[a] = work.theta(a);
             (at.slope < 0.0 ? low : high) = at;
-            if (high.u - low.u <= 2.0 * EPS * size) break;
+            if (high.u - low.u <= 2.0 * EPS * high.u || high.u < 1e-290) break;
             const double newton = u - at.slope / curvature;
             if (P::IS_SMOOTH && low.u < newton && newton < high.u) {
                 u = newton;
@@ -409,7 +411,7 @@ private:
                 u = low.u + (inside ? move : 0.5 * width);
                 predicted = inside ? low.h + low.slope * move : -INFINITE;
             } else {
-                u = looked_at_floor ? 0.5 * (low.u + high.u) : floor;
+                u = looked_at_floor ? between(low.u, high.u) : 0.0;
             }
         }
         // Nothing is left between both sides: at the floor theta may be infinite.
@@ -417,7 +419,7 @@ private:
         const auto mixed = [&](int a) {
             return price * ((from_low > 0.0 ? from_low * work.below[a] : 0.0) + (1.0 - from_low) * work.above[a]);
         };
-        share_out(rows, mixed, low.u == floor ? rows.best_minimum() : rows.best_mean(), work);
+        share_out(rows, mixed, low.u == 0.0 ? rows.best_minimum() : rows.best_mean(), work);
         project(rows, high.u, accuracy, work);
         return {high.h, high.u, Place::INSIDE};
     }
@@ -450,7 +452,7 @@ private:
             const int best = rows.best_mean();
             return rows.mean(best) - mean_slack(rows.row(best), rows.terms(best));
         }
-        if (is_free(level) || (!PRICED && at.place == Place::FLOOR)) return rows.base(rows.best_minimum());
+        if (is_free(level) || (!PRICED && at.place == Place::FLOOR)) return 0.0;
         double weight = level, lower = 0.0, size = 0.0;
         if (!PRICED) {
             double total = 0.0;
