@@ -98,6 +98,48 @@ def test_doubt_lowers_the_probability() -> None:
         assert found.lower[0] <= value <= found.upper[0]
 
 
+def test_new_successors_are_those_that_the_set_names() -> None:
+    """From 2 and 3 the goal, 1, cannot be reached, nor does the set lead there: it adds 0, which is no goal either."""
+    walk = rm.MDP.from_rows(
+        [0, 1, 2, 2, 3, 3, 3],
+        [0, 0, 0, 0, 0, 0, 1],
+        [0, 1, 3, 4, 2, 4, 1],
+        [1, 1, 0.6, 0.4, 0.6, 0.4, 1],
+        [0.0] * 7,
+        1.0,
+        n_states=4,
+    )
+    found = rm.reach(walk, rm.L1(0.2, support=[0]), [1], minimise=True)
+    assert found.converged
+    assert found.upper[2:].tolist() == [0.0, 0.0]
+    assert rm.reach(walk, rm.L1(0.2, support=[1]), [1], minimise=True).value[2] > 0.1
+
+
+def test_nature_may_leave_a_loop_for_a_state_that_it_adds() -> None:
+    """It keeps 1 with the mass that may move, and leads a little of it to the goal, 0, again and again."""
+    walk = rm.MDP.from_rows([0, 1, 1, 2, 2], [0] * 5, [0, 1, 2, 2, 3], [1, 0.9, 0.1, 0.5, 0.5], [0.0] * 5, 1.0, n_states=3)
+    found = rm.reach(walk, rm.L1(0.3, support="all"), [0], minimise=True)
+    assert found.converged
+    assert found.value[1] == pytest.approx(1.0, abs=1e-7)
+
+
+def test_a_bound_that_is_infinite_is_not_close_to_its_value() -> None:
+    """With the first loss, one side is not proved yet at the small tolerance."""
+    walk = rm.MDP.from_rows(
+        [0, 0, 0, 0, 1, 1, 1, 2],
+        [0, 0, 1, 1, 0, 0, 0, 0],
+        [0, 1, 0, 2, 0, 1, 2, 2],
+        [0.6, 0.4, 0.5, 0.5, 0.05, 0.5, 0.45, 1.0],
+        [1.8, 1.8, 1.2, 1.2, -0.3, -0.6, -1.5, 0.0],
+        1.0,
+    )
+    price = rm.Penalized(rm.ChiSquare(), 3.0)
+    coarse, fine = (rm.reach(walk, price, [2], minimise=True, rewards=True, tol=tol) for tol in (1e-8, 1e-14))
+    assert fine.error_bound <= 1e-11
+    assert (coarse.lower <= fine.upper).all()
+    assert (fine.lower <= coarse.upper).all()
+
+
 def test_total_reward_until_the_end() -> None:
     ends = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 1.0, n_states=1)
     total = rm.solve(ends, rm.Nominal(), criterion=rm.TotalReward())

@@ -63,6 +63,9 @@ class Optimistic(Ambiguity):
     def invents(self) -> bool:
         return self.set.invents
 
+    def candidates(self, n_states: int) -> IntArray:
+        return self.set.candidates(n_states)
+
     def added_successors(self, outcome: FloatArray, longest_row: int, *, rewards_differ: bool) -> npt.NDArray[Any]:
         return self.set.added_successors(outcome, longest_row, rewards_differ=rewards_differ)
 

@@ -79,8 +79,9 @@ def _stays(problem: Problem, bound: FloatArray, *, rises: bool) -> BoolArray:
     marked = after > before if rises else after < before
     if problem.nature_helps == rises:
         found = np.logical_or.reduceat(marked, mdp.indptr[:-1])
-        if bellman.ambiguity.invents:  # any state may follow
-            found |= bound[mdp.states] < padded.max() if rises else bound[mdp.states] > padded.min()
+        anywhere = padded[bellman.ambiguity.candidates(mdp.n_states)]
+        if len(anywhere):
+            found |= bound[mdp.states] < anywhere.max() if rises else bound[mdp.states] > anywhere.min()
         return ~found
     return bellman.can_avoid(marked)
 
