@@ -14,7 +14,7 @@ A poor guess makes the bounds wide or no bounds at all, never wrong ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +72,7 @@ def run_horizon(game: Game, terminal: FloatArray, steps: int, policies: Sequence
 
 def run_until_end(game: Game, guess: FloatArray, chain: rm.MDP, policy: FloatArray | None) -> Bounds | None:
     """Bounds near the guess, or None where nothing is proved there; `chain` is what nature does there, also a guess."""
-    known = {**{s: 0.0 for s in _idle(game, policy)}, **game.pins}
+    known = {**dict.fromkeys(_idle(game, policy), 0.0), **game.pins}
     direction = _longest_path(chain, set(known), policy)
     if direction is None or not np.isfinite(guess).all():
         return None
@@ -161,9 +161,7 @@ def _idle(game: Game, policy: FloatArray | None) -> set[int]:
         return set()
     found = set()
     for s in range(game.mdp.n_states):
-        waits = [
-            _waits(game, s, pair) for pair in sets.pairs_of(game.mdp, s) if policy is None or policy[pair]
-        ]
+        waits = [_waits(game, s, pair) for pair in sets.pairs_of(game.mdp, s) if policy is None or policy[pair]]
         if s not in game.pins and (all(waits) or (any(waits) and policy is None and game.sign < 0)):
             found.add(s)
     return found

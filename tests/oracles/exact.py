@@ -218,7 +218,7 @@ def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> _Foun
 
 
 def _at_multipliers(row: _Row, weight: Any, radius: Any, start: tuple[Any, Any]) -> _Found:
-    """The dual at any multipliers; nature's answer t there, rescaled to a sum of 1 and moved towards 1 into the ball."""
+    """The dual at any multipliers; nature's answer t there, rescaled to mean 1 and moved towards 1 into the ball."""
     context, conjugate = row.context, row.conjugate
     price, u = context.exp(start[0]) if weight is None else weight, start[1]
     d = [x / price for x in row.gaps]
@@ -235,9 +235,7 @@ def _at_multipliers(row: _Row, weight: Any, radius: Any, start: tuple[Any, Any])
         return _Found(tilt.value, upper + _rounding(row, price, upper), t, weight * tilt.divergence, start)
     t = _mix(t, ones, min(radius / tilt.divergence, ones[0])) if tilt.divergence > 0 else t
     rounding = _rounding(row, price, 1 + radius)
-    return _Found(
-        tilt.value - price * radius - rounding, _mean(row, t, row.gaps) + rounding, t, context.mpf(0), start
-    )
+    return _Found(tilt.value - price * radius - rounding, _mean(row, t, row.gaps) + rounding, t, context.mpf(0), start)
 
 
 def _mean(row: _Row, weights: Sequence[Any], values: Sequence[Any]) -> Any:

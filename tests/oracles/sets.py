@@ -90,7 +90,7 @@ def _best_price(p: Numbers, z: Numbers, weights: Numbers, radius: Any) -> Any:
 
 
 def _leave_along_projection(p: Numbers, z: Numbers, radius: Any) -> Any:
-    """The projections of p - theta z onto the distributions: linear in theta between points where a successor drops out.
+    """The projections of p - theta z onto the distributions: linear in theta until a successor drops out.
 
     With the kept successors K, q = p - theta (z - mean of z in K) + (mass outside K) / |K|, and none comes back, since
     the mean falls. The distance is the root of a square, the only number here that is not rational.

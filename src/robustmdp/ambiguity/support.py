@@ -44,11 +44,11 @@ class Supported(Levelled):
 
     def candidates(self, n_states: int) -> IntArray:
         if isinstance(self.support, str):
-            return np.arange(n_states if self.invents and np.any(self.level) else 0)
+            return np.arange(n_states if self.invents else 0)
         _checks.must(
             self.support[-1] < n_states, f"support must hold states in 0..{n_states - 1}: got {self.support[-1]}"
         )
-        return np.array(self.support if np.any(self.level) else (), dtype=np.int64)
+        return np.array(self.support)
 
     def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
         """The `count` candidates with the lowest outcomes; the first of those that are equal."""

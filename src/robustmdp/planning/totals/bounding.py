@@ -163,9 +163,11 @@ def _never_pays(bellman: PinnedBellman, usable: BoolArray) -> BoolArray:
     paying = bellman.pinned & (bellman.values != 0.0)
     paying[mdp.states[usable & ~graphs.without_payoff(mdp) & ~bellman.pinned[mdp.states]]] = True
     usable = usable & ~bellman.pinned[mdp.states]
-    reaches = graphs.can_reach(*graphs.edges(mdp, usable), paying)
+    edges = graphs.edges(mdp, usable)
+    reaches = graphs.can_reach(*edges, paying)
     if reaches[bellman.ambiguity.candidates(mdp.n_states)].any():
-        return np.zeros(mdp.n_states, dtype=bool)
+        paying[mdp.states[usable & bellman.leads_anywhere]] = True
+        reaches = graphs.can_reach(*edges, paying)
     return ~reaches & ~bellman.pinned
 
 

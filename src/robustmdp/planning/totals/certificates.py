@@ -81,7 +81,8 @@ def _stays(problem: Problem, bound: FloatArray, *, rises: bool) -> BoolArray:
         found = np.logical_or.reduceat(marked, mdp.indptr[:-1])
         anywhere = padded[bellman.ambiguity.candidates(mdp.n_states)]
         if len(anywhere):
-            found |= bound[mdp.states] < anywhere.max() if rises else bound[mdp.states] > anywhere.min()
+            beyond = bound[mdp.states] < anywhere.max() if rises else bound[mdp.states] > anywhere.min()
+            found |= bellman.leads_anywhere & beyond
         return ~found
     return bellman.can_avoid(marked)
 

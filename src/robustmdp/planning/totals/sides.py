@@ -190,7 +190,7 @@ class Side:
         best = candidates[np.argsort(-padded[candidates], kind="stable")]
         for first in (best[:1], best[label[best] != label[best[:1]]][:1]):
             if len(first):
-                better = (label[first] != label[states]) & (padded[first] > worth)
+                better = self.bellman.leads_anywhere & (label[first] != label[states]) & (padded[first] > worth)
                 worth[better], targets[better] = padded[first], first
 
 
