@@ -152,7 +152,7 @@ class Search:
         return math.inf if self.best is None else self.best.width
 
     def _is_close(self) -> bool:
-        if not math.isfinite(self._width()):
+        if self.best is None or not math.isfinite(self.best.width):
             return False
         value = 0.5 * (self.best.lower + self.best.upper)
         return self.best.width <= self.tol * max(1.0, float(np.max(np.abs(value))))
