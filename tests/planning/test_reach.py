@@ -125,6 +125,15 @@ def test_nature_may_leave_a_loop_for_a_state_that_it_adds() -> None:
     assert found.value[1] == pytest.approx(1.0, abs=1e-7)
 
 
+def test_nature_may_keep_away_from_the_goal_by_a_state_that_it_adds() -> None:
+    """0.2 from the goal back to 1 would cost 0.8, to 2 it costs 0.5."""
+    walk = rm.MDP.from_rows([0, 1, 1, 2], [0] * 4, [0, 0, 1, 2], [1.0, 0.2, 0.8, 1.0], [0.0] * 4, 1.0)
+    limits = rm.L1(0.6, weights=[2.0, 2.0, 0.5], support=[2])
+    found = rm.reach(walk, rm.Optimistic(limits), [0], minimise=True)
+    assert found.converged
+    assert found.upper[1] == 0.0
+
+
 # From 0 half goes to the goal, 1, the rest back; 2 stays for ever. Each step pays 1.
 APART = rm.MDP.from_rows([0, 0, 1, 2], [0] * 4, [0, 1, 1, 2], [0.5, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0], 1.0)
 
