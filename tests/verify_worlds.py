@@ -151,7 +151,7 @@ def judge_horizon(family: str, seed: int, index: int) -> list[Verdict]:
     game = certified.Game(mdp, case.set_of, {}, 0, case.can_wait)
     solution = rm.solve(mdp, case.ambiguity, criterion=criterion, **stop)
     truth = certified.run_horizon(game, terminal, steps, None)
-    own = certified.run_horizon(game, terminal, steps, [on_pairs(mdp, policy) for policy in solution.policy])
+    own = _own_steps(game, terminal, solution.policy, truth)
     verdicts = [_judge_steps("solved", solution, truth, own, "tol" in stop)]
     if rng.random() < 0.5:
         policy = random_policy(mdp, rng)
@@ -162,6 +162,13 @@ def judge_horizon(family: str, seed: int, index: int) -> list[Verdict]:
     solution = rm.evaluate(mdp, policy, case.ambiguity, criterion=criterion, **stop)
     truth = certified.run_horizon(game, terminal, steps, by_step)
     return [*verdicts, _judge_steps("evaluated", solution, truth, truth, "tol" in stop)]
+
+
+def _own_steps(game: certified.Game, terminal: FloatArray, policies: Any, truth: Any) -> list[certified.Bounds]:
+    """Bounds of the returned policies; those of the best ones if they are the same."""
+    by_step = [on_pairs(game.mdp, policy) for policy in policies]
+    is_best = all(chosen[list(stage.pairs)].all() for chosen, stage in zip(by_step, truth, strict=False))
+    return list(truth) if is_best else certified.run_horizon(game, terminal, len(by_step), by_step)
 
 
 def random_policy_table(mdp: rm.MDP, rng: Generator) -> FloatArray:
@@ -219,7 +226,7 @@ def judge_reach(family: str, seed: int, index: int) -> list[Verdict]:
         solution = ask(within=steps, **stop)
         terminal = np.array([pins.get(s, 0.0) for s in range(mdp.n_states)])
         truth = certified.run_horizon(game, terminal, steps, None)
-        own = certified.run_horizon(game, terminal, steps, [on_pairs(mdp, policy) for policy in solution.policy])
+        own = _own_steps(game, terminal, solution.policy, truth)
         return [_judge_steps("within", solution, truth, own, "tol" in stop)]
     return [_judge_sum("rewards" if rewards else "probability", game, ask, stop, None, None)]
 

@@ -51,10 +51,11 @@ class _Swept(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """lower <= value <= upper, per state."""
+    """lower <= value <= upper per state, and the pairs that were best, where one was chosen."""
 
     lower: list[mpf]
     upper: list[mpf]
+    pairs: tuple[int, ...] = ()
 
 
 def run_horizon(game: Game, terminal: FloatArray, steps: int, policies: Sequence[FloatArray] | None) -> list[Bounds]:
@@ -64,9 +65,13 @@ def run_horizon(game: Game, terminal: FloatArray, steps: int, policies: Sequence
         stages = [Bounds(last, last)]
         for step in range(steps - 1, -1, -1):
             policy = None if policies is None else policies[step]
-            lower = [best.lower for best in _sweep(game, stages[0].lower, policy)]
-            upper = [best.upper for best in _sweep(game, stages[0].upper, policy)]
-            stages.insert(0, Bounds(lower, upper))
+            after = stages[0]
+            middle = [(a + b) / 2 for a, b in zip(after.lower, after.upper, strict=True)]
+            error = max((b - a) / 2 for a, b in zip(after.lower, after.upper, strict=True))
+            error *= mpf(game.mdp.discount)  # T expands nothing by more than that
+            swept = _sweep(game, middle, policy)
+            lower, upper = [best.lower - error for best in swept], [best.upper + error for best in swept]
+            stages.insert(0, Bounds(lower, upper, tuple(best.pair for best in swept)))
         return stages
 
 
