@@ -156,13 +156,13 @@ def random_world(family: str, seed: int, index: int) -> tuple[rm.MDP, Any, Calla
         state, action, following, probability, reward, float(rng.choice([0.0, 0.5, 0.8])), n_states=n_states
     )
     made = FAMILIES[family].make(rng, np.ones(max(n_states, 2)))
-    ambiguity, of_row = _for_world(made, mdp, rng)
+    ambiguity, of_row = for_world(made, mdp, rng)
     if rng.random() < 0.3:
         return mdp, rm.Optimistic(ambiguity), lambda s, pair: rm.Optimistic(of_row(s, pair))
     return mdp, ambiguity, of_row
 
 
-def _for_world(made: Any, mdp: rm.MDP, rng: Generator) -> tuple[Any, Callable[[int, int], Any]]:
+def for_world(made: Any, mdp: rm.MDP, rng: Generator) -> tuple[Any, Callable[[int, int], Any]]:
     """The set with bounds, weights and states that fit the model."""
     if isinstance(made, rm.Interval):
         lower, upper = np.empty(mdp.nnz), np.empty(mdp.nnz)

@@ -18,6 +18,7 @@ from oracles.dual import Conjugate
 from oracles.random_rows import normal_form
 
 DIGITS = 60
+_QUICK = 20  # digits of `bracket`
 ACCURACY = mpf(10) ** -25  # of the bounds' distance, relative to max|v|
 _GUARD = 30  # digits beyond those that count: near k = 0 and 1 f loses 24 of them
 _ATTEMPTS = 5
@@ -95,6 +96,16 @@ def worst_case(
     return answer
 
 
+def bracket(ambiguity: Any, p: Sequence[Any], v: Sequence[Any], discount: Any = 1.0) -> tuple[mpf, mpf]:
+    """Bounds of `worst_case` at multipliers found in floats, about 1e-13 * max|v| apart: ten times as fast."""
+    with mp.workdps(_QUICK + _GUARD):
+        answer = _enclose(ambiguity, [mpf(a) for a in p], [mpf(x) for x in v], mpf(discount), _TOLERANCE, None, True)
+        if answer.lower <= answer.upper <= answer.lower + _CLOSE * max(map(abs, v)):
+            return answer.lower, answer.upper
+    answer = worst_case(ambiguity, p, v, discount)
+    return answer.lower, answer.upper
+
+
 def level_at_pair(ambiguity: Any, s: int, a: int) -> Any:
     """The set of one pair, with one level."""
     if isinstance(ambiguity, rm.Nominal) or isinstance(ambiguity.level, float):
@@ -116,7 +127,13 @@ def _divergence_at_vertex(conjugate: Conjugate, mass: mpf) -> mpf:
 
 
 def _enclose(
-    ambiguity: Any, p: list[mpf], v: list[mpf], discount: mpf, tolerance: mpf, start: tuple[mpf, mpf] | None
+    ambiguity: Any,
+    p: list[mpf],
+    v: list[mpf],
+    discount: mpf,
+    tolerance: mpf,
+    start: tuple[mpf, mpf] | None,
+    keeps_floats: bool = False,
 ) -> Enclosure:
     total = mp.fsum(p)
     p = [a / total for a in p]
@@ -138,7 +155,9 @@ def _enclose(
     row = _Row(mp, conjugate, p, [(x - lowest) / spread for x in v], mass, tolerance)
     if start is None:
         start = _start_in_floats(ambiguity.divergence, row, weight, radius)
-    if has_weight:
+    if keeps_floats and start is not None:
+        lower, upper, t, penalty, start = _at_multipliers(row, weight, radius, start)
+    elif has_weight:
         lower, upper, t, penalty, start = _penalized(row, weight, start)
     else:
         lower, upper, t, penalty, start = _constrained(row, radius, start)
@@ -196,6 +215,27 @@ def _constrained(row: _Row, radius: Any, start: tuple[Any, Any] | None) -> _Foun
     upper = _mean(row, t, row.gaps)
     rounding = _rounding(row, context.exp(high), 1 + radius)
     return _Found(lower - rounding, upper + rounding, t, context.mpf(0), (high, below.u))
+
+
+def _at_multipliers(row: _Row, weight: Any, radius: Any, start: tuple[Any, Any]) -> _Found:
+    """The dual at any multipliers; nature's answer t there, rescaled to mean 1 and moved towards 1 into the ball."""
+    context, conjugate = row.context, row.conjugate
+    price, u = context.exp(start[0]) if weight is None else weight, start[1]
+    d = [x / price for x in row.gaps]
+    ones = [context.mpf(1)] * len(d)
+    t = [conjugate.derivative(x + u) for x in d]
+    missing = 1 - _mean(row, t, ones)
+    if missing > 0 and conjugate.steepest < context.inf:
+        t = [b + missing / row.mass if x == 0 else b for b, x in zip(t, d, strict=True)]
+    else:
+        t = [b / (1 - missing) for b in t]
+    tilt = _finish(row, price, d, u, t)
+    if weight is not None:
+        upper = _mean(row, t, row.gaps) + weight * tilt.divergence
+        return _Found(tilt.value, upper + _rounding(row, price, upper), t, weight * tilt.divergence, start)
+    t = _mix(t, ones, min(radius / tilt.divergence, ones[0])) if tilt.divergence > 0 else t
+    rounding = _rounding(row, price, 1 + radius)
+    return _Found(tilt.value - price * radius - rounding, _mean(row, t, row.gaps) + rounding, t, context.mpf(0), start)
 
 
 def _mean(row: _Row, weights: Sequence[Any], values: Sequence[Any]) -> Any:

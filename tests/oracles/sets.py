@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -19,6 +19,10 @@ from oracles import exact
 from oracles.primal import minimise
 
 Numbers = Sequence[Any]
+Enclose = Callable[[Any, Numbers, Numbers], tuple[Any, Any]]
+
+
+SetOf = Callable[[int, int], Any]
 
 
 def can_have_mass(ambiguity: Any, p: Numbers) -> list[bool]:
@@ -59,7 +63,8 @@ def worst_value(ambiguity: Any, p: Numbers, z: Numbers, exactly: Callable[[Any],
         return _best_price_of_distance(mass, outcomes, [[costs[i][j] for j in kept] for i in kept], level, exactly)
     if isinstance(ambiguity, rm.L2):
         return _leave_along_projection(mass, outcomes, level)
-    return _entropic(ambiguity, mass, outcomes)
+    with mp.workdps(exact.DIGITS):
+        return _entropic(ambiguity, mass, outcomes, lambda *row: exact.worst_case(*row)[:2])[0]
 
 
 def _fill(lower: Numbers, upper: Numbers, z: Numbers) -> Any:
@@ -135,41 +140,74 @@ def _transport_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
 
 
 def _leave_along_projection(p: Numbers, z: Numbers, radius: Any) -> Any:
-    """The projections of p - theta z onto the distributions, by bisection in theta; needs roots, so mpf only."""
+    """The projections of p - theta z onto the distributions: linear in theta until a successor drops out.
 
-    def project(theta: Any) -> list[Any]:
-        point = [a - theta * x for a, x in zip(p, z, strict=True)]
-        falling, total, shift = sorted(point, reverse=True), mpf(0), mpf(0)
-        for count, number in enumerate(falling, start=1):
-            total += number
-            if number > (total - 1) / count:
-                shift = (total - 1) / count
-        return [max(number - shift, mpf(0)) for number in point]
-
-    def distance(q: Numbers) -> Any:
-        return mp.sqrt(mp.fsum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
-
-    low, high = mpf(0), mpf(1)
-    while distance(project(high)) < radius and high < mpf(10) ** 20:
-        high *= 8
-    while high - low > high * mpf(10) ** -20:  # the value errs by the relative error of theta
-        middle = (low + high) / 2
-        low, high = (middle, high) if distance(project(middle)) < radius else (low, middle)
-    return mp.fsum(a * x for a, x in zip(project(low), z, strict=True))
+    With the kept successors K, q = p - theta (z - mean of z in K) + (mass outside K) / |K|, and none comes back, since
+    the mean falls. The distance is the root of a square, the only number here that is not rational.
+    """
+    kept = list(range(len(p)))
+    while True:
+        mean = mp.fsum(z[j] for j in kept) / len(kept)
+        share = (1 - mp.fsum(p[j] for j in kept)) / len(kept)
+        falls = mp.fsum((z[j] - mean) ** 2 for j in kept)
+        fixed = len(kept) * share**2 + mp.fsum(p[j] ** 2 for j in range(len(p)) if j not in kept)
+        ends = [((p[j] + share) / (z[j] - mean), j) for j in kept if z[j] > mean]
+        if not ends:
+            return mean
+        end, last = min(ends)
+        theta = mp.sqrt(max(radius**2 - fixed, mpf(0)) / falls)
+        if theta <= end:
+            return mp.fsum((p[j] + share - theta * (z[j] - mean)) * z[j] for j in kept)
+        kept.remove(last)
 
 
-def _entropic(ambiguity: Any, p: Numbers, z: Numbers) -> Any:
+class _Ball(NamedTuple):
+    """A ball whose radius need not be a float."""
+
+    divergence: Any
+    level: Any
+
+
+def _as_mpf(x: Any) -> Any:
+    return mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mpf(x)
+
+
+def _entropic(ambiguity: Any, p: Numbers, z: Numbers, enclose: Enclose) -> Any:
     """By the definition for the entropic risk; EVaR as the best of its duals, which the referee of balls knows."""
-    with mp.workdps(exact.DIGITS):
-        mass, outcomes = [mpf(float(a)) for a in p], [mpf(float(x)) for x in z]
-        if isinstance(ambiguity, rm.EntropicRisk):
-            aversion = mpf(ambiguity.level)
-            moment = mp.fsum(a * mp.exp(-aversion * x) for a, x in zip(mass, outcomes, strict=True))
-            return -mp.log(moment / mp.fsum(mass)) / aversion
-        ball = ambiguity
+    mass, outcomes, level = list(map(_as_mpf, p)), list(map(_as_mpf, z)), mpf(ambiguity.level)
+    if isinstance(ambiguity, rm.EVaR):
+        return enclose(_Ball(rm.KL(), -mp.log(level)), mass, outcomes)
+    moment = mp.fsum(a * mp.exp(-level * x) for a, x in zip(mass, outcomes, strict=True))
+    value = -mp.log(moment / mp.fsum(mass)) / level
+    return value, value
+
+
+def worst_bounds(ambiguity: Any, p: Numbers, z: Numbers, discount: Any) -> tuple[Any, Any]:
+    """Bounds of the worst case of a row in mpf, 1e-13 apart or closer; f-divergences as well."""
+    if isinstance(ambiguity, rm.Optimistic):
+        low, high = worst_bounds(ambiguity.set, p, [-x for x in z], discount)
+        return -high, -low
+    rounding = max(map(abs, z)) * mpf(10) ** (10 - mp.dps)
+    if isinstance(ambiguity, rm.EVaR | rm.Penalized | rm.Constrained):
+        kept = [j for j, a in enumerate(p) if a > 0]
+        mass, outcomes = [p[j] for j in kept], [z[j] for j in kept]
         if isinstance(ambiguity, rm.EVaR):
-            ball = rm.Constrained(rm.KL(), float(-mp.log(mpf(ambiguity.level))))
-        return exact.worst_case(ball, [float(a) for a in p], [float(x) for x in z]).lower
+            low, high = _entropic(ambiguity, mass, outcomes, exact.bracket)
+        elif isinstance(ambiguity.divergence, rm.TotalVariation):
+            low = high = _total_variation(ambiguity, mass, outcomes, discount)
+        else:
+            low, high = exact.bracket(ambiguity, mass, outcomes, discount)
+    else:
+        low = high = worst_value(ambiguity, p, z, mpf)
+    return low - rounding, high + rounding
+
+
+def _total_variation(ambiguity: Any, p: Numbers, z: Numbers, discount: Any) -> Any:
+    """The ball as half a ball in the L1 norm; at a price, no outcome counts more than the lowest and the price."""
+    if isinstance(ambiguity, rm.Constrained):
+        return _best_price(p, z, [mpf(1)] * len(p), 2 * mpf(ambiguity.level))
+    most = min(z) + discount * mpf(ambiguity.level)
+    return mp.fsum(a * min(x, most) for a, x in zip(p, z, strict=True))
 
 
 def worst_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
@@ -199,39 +237,39 @@ def worst_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
     return minimise(q @ z, [*limits, *changes[type(ambiguity)]()])
 
 
-def values_of(mdp: rm.MDP, ambiguity_of: Callable[[int, int], Any], start: Any, sweeps: int) -> tuple[Any, Any]:
+def values_of(mdp: rm.MDP, ambiguity_of: SetOf, start: Any, sweeps: int) -> tuple[Any, Any]:
     """Bounds of v*, (S,) each, by sweeps in mpf from `start`; `ambiguity_of(state, pair)` is the set of a full row."""
     n, discount = mdp.n_states, mpf(mdp.discount)
     v = [mpf(float(x)) for x in start]
     for _ in range(sweeps):
-        before, v = (
-            v,
-            [max(_pair_value(mdp, ambiguity_of, s, pair, v, discount) for pair in _pairs(mdp, s)) for s in range(n)],
-        )
-    change = [a - b for a, b in zip(v, before, strict=True)] + ([mpf(0)] if mdp.can_end else [])
+        before = v
+        swept = [[pair_bounds(mdp, ambiguity_of, s, pair, v) for pair in pairs_of(mdp, s)] for s in range(n)]
+        low, high = ([max(bounds[side] for bounds in answers) for answers in swept] for side in (0, 1))
+        v = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
+    end = [mpf(0)] if mdp.can_end else []
+    least = min([a - b for a, b in zip(low, before, strict=True)] + end)
+    most = max([a - b for a, b in zip(high, before, strict=True)] + end)
     factor = discount / (1 - discount)
-    return [x + factor * min(change) for x in v], [x + factor * max(change) for x in v]
+    return [x + factor * least for x in low], [x + factor * most for x in high]
 
 
-def _pairs(mdp: rm.MDP, state: int) -> range:
+def pairs_of(mdp: rm.MDP, state: int) -> range:
     return range(int(mdp.state_ptr[state]), int(mdp.state_ptr[state + 1]))
 
 
-def _pair_value(mdp: rm.MDP, ambiguity_of: Any, state: int, pair: int, v: list[Any], discount: Any) -> Any:
+def pair_bounds(mdp: rm.MDP, ambiguity_of: SetOf, state: int, pair: int, v: Numbers) -> tuple[Any, Any]:
     """One row over all states and the end, with the mean reward where the model has no transition."""
     first, last = int(mdp.indptr[pair]), int(mdp.indptr[pair + 1])
-    p, z = [mpf(0)] * (mdp.n_states + 1), [mpf(0)] * (mdp.n_states + 1)
+    discount, p = mpf(mdp.discount), [mpf(0)] * (mdp.n_states + 1)
     by_successor = mdp.rewards_on_successors
     total = mp.fsum(mpf(float(a)) for a in mdp.probabilities[first:last])
     for at in range(first, last):
         p[int(mdp.indices[at])] = mpf(float(mdp.probabilities[at])) / total
     rewards = [mpf(float(mdp.rewards[at if by_successor else pair])) for at in range(first, last)]
     mean = mp.fsum(p[int(mdp.indices[at])] * r for at, r in zip(range(first, last), rewards, strict=True))
-    for j in range(mdp.n_states + 1):
-        z[j] = mean + discount * (v[j] if j < mdp.n_states else 0)
+    z = [mean + discount * x for x in [*v, mpf(0)]]
     for at, reward in zip(range(first, last), rewards, strict=True):
         j = int(mdp.indices[at])
         z[j] = reward + discount * (v[j] if j < mdp.n_states else 0)
-    ends = p[mdp.n_states] > 0
-    count = mdp.n_states + (1 if ends else 0)
-    return worst_value(ambiguity_of(state, pair), p[:count], z[:count], mpf)
+    count = mdp.n_states + (1 if p[mdp.n_states] > 0 else 0)
+    return worst_bounds(ambiguity_of(state, pair), p[:count], z[:count], discount)

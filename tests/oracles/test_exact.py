@@ -98,6 +98,17 @@ def test_two_referees_agree(index: int) -> None:
     assert abs(enclosure.lower - reference(problem)) <= mpf(10) ** -15 * problem.scale
 
 
+@pytest.mark.parametrize("index", range(0, 4 * len(MODERATE), 3))
+def test_brackets_hold_the_value(index: int) -> None:
+    problem = moderate_problem(6, index)
+    row = problem.ambiguity, problem.p.tolist(), problem.v.tolist()
+    lower, upper = exact.bracket(*row)
+    truth = exact.worst_case(*row)
+    assert lower <= truth.upper
+    assert truth.lower <= upper
+    assert upper - lower <= 1e-13 * problem.scale
+
+
 @pytest.mark.parametrize("form", MODES)
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
 def test_the_distribution_is_feasible_and_worth_the_upper_bound(divergence: Any, form: Any) -> None:

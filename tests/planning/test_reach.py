@@ -98,6 +98,90 @@ def test_doubt_lowers_the_probability() -> None:
         assert found.lower[0] <= value <= found.upper[0]
 
 
+def test_new_successors_are_those_that_the_set_names() -> None:
+    """From 2 and 3 the goal, 1, cannot be reached, nor does the set lead there: it adds 0, which is no goal either."""
+    walk = rm.MDP.from_rows(
+        [0, 1, 2, 2, 3, 3, 3],
+        [0, 0, 0, 0, 0, 0, 1],
+        [0, 1, 3, 4, 2, 4, 1],
+        [1, 1, 0.6, 0.4, 0.6, 0.4, 1],
+        [0.0] * 7,
+        1.0,
+        n_states=4,
+    )
+    found = rm.reach(walk, rm.L1(0.2, support=[0]), [1], minimise=True)
+    assert found.converged
+    assert found.upper[2:].tolist() == [0.0, 0.0]
+    assert rm.reach(walk, rm.L1(0.2, support=[1]), [1], minimise=True).value[2] > 0.1
+
+
+def test_nature_may_leave_a_loop_for_a_state_that_it_adds() -> None:
+    """It keeps 1 with the mass that may move, and leads a little of it to the goal, 0, again and again."""
+    walk = rm.MDP.from_rows(
+        [0, 1, 1, 2, 2], [0] * 5, [0, 1, 2, 2, 3], [1, 0.9, 0.1, 0.5, 0.5], [0.0] * 5, 1.0, n_states=3
+    )
+    found = rm.reach(walk, rm.L1(0.3, support="all"), [0], minimise=True)
+    assert found.converged
+    assert found.value[1] == pytest.approx(1.0, abs=1e-7)
+
+
+def test_nature_may_keep_away_from_the_goal_by_a_state_that_it_adds() -> None:
+    """0.2 from the goal back to 1 would cost 0.8, to 2 it costs 0.5."""
+    walk = rm.MDP.from_rows([0, 1, 1, 2], [0] * 4, [0, 0, 1, 2], [1.0, 0.2, 0.8, 1.0], [0.0] * 4, 1.0)
+    limits = rm.L1(0.6, weights=[2.0, 2.0, 0.5], support=[2])
+    found = rm.reach(walk, rm.Optimistic(limits), [0], minimise=True)
+    assert found.converged
+    assert found.upper[1] == 0.0
+
+
+# From 0 half goes to the goal, 1, the rest back; 2 stays for ever. Each step pays 1.
+APART = rm.MDP.from_rows([0, 0, 1, 2], [0] * 4, [0, 1, 1, 2], [0.5, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ambiguity", "least", "most"),
+    [
+        (rm.L1(0.2), (1 / 0.6, np.inf), (1 / 0.4, np.inf)),
+        (rm.L1(0.2, support=[0]), (1 / 0.6, 10 + 1 / 0.6), (1 / 0.4, np.inf)),  # from 2 to 0, never from 0 to 2
+        (rm.L1(0.2, support="all"), (1 / 0.6, 10.0), (np.inf, np.inf)),
+        (rm.L1(0.0, support="all"), (2.0, np.inf), (2.0, np.inf)),
+        (rm.L1([[0.0], [0.0], [0.2]], support="all"), (2.0, 10.0), (2.0, np.inf)),
+        (rm.LInf(0.1, support=[1]), (1 / 0.6, 10.0), (1 / 0.4, np.inf)),
+        (rm.Contamination(0.1, support="all"), (1 / 0.55, 10.0), (np.inf, np.inf)),
+    ],
+    ids=repr,
+)
+def test_nature_reaches_the_goal_or_misses_it_by_states_that_it_adds(
+    ambiguity: Any, least: tuple[float, float], most: tuple[float, float]
+) -> None:
+    for minimise in (False, True):
+        for helps in (False, True):
+            limits = rm.Optimistic(ambiguity) if helps else ambiguity
+            found = rm.reach(APART, limits, [1], rewards=True, minimise=minimise)
+            expected = np.array(least if minimise == helps else most)
+            assert found.converged
+            assert (found.lower[[0, 2]] <= expected * (1 + 1e-15)).all()
+            assert (found.upper[[0, 2]] >= expected * (1 - 1e-15)).all()
+            np.testing.assert_allclose(found.value[[0, 2]], expected, rtol=1e-8)
+
+
+def test_a_bound_that_is_infinite_is_not_close_to_its_value() -> None:
+    """With the first loss, one side is not proved yet at the small tolerance."""
+    walk = rm.MDP.from_rows(
+        [0, 0, 0, 0, 1, 1, 1, 2],
+        [0, 0, 1, 1, 0, 0, 0, 0],
+        [0, 1, 0, 2, 0, 1, 2, 2],
+        [0.6, 0.4, 0.5, 0.5, 0.05, 0.5, 0.45, 1.0],
+        [1.8, 1.8, 1.2, 1.2, -0.3, -0.6, -1.5, 0.0],
+        1.0,
+    )
+    price = rm.Penalized(rm.ChiSquare(), 3.0)
+    coarse, fine = (rm.reach(walk, price, [2], minimise=True, rewards=True, tol=tol) for tol in (1e-8, 1e-14))
+    assert fine.error_bound <= 1e-11
+    assert (coarse.lower <= fine.upper).all()
+    assert (fine.lower <= coarse.upper).all()
+
+
 def test_total_reward_until_the_end() -> None:
     ends = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 1.0, n_states=1)
     total = rm.solve(ends, rm.Nominal(), criterion=rm.TotalReward())

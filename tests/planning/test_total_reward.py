@@ -61,12 +61,34 @@ def test_worst_cases_attain_the_value() -> None:
     assert np.abs(again.value - found.value).max() <= again.error_bound + found.error_bound
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("tol", [1e-8, 1e-12, 1e-14])
+def test_what_nature_pays_counts_in_full(sign: float, tol: float) -> None:
+    """v = sign + w log(E exp(v/w)): a closed form for y = exp(v/w) where one step leads back or to the end."""
+    step = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [sign, sign], 1.0, n_states=1)
+    price = rm.Penalized(rm.KL(), 2.0)
+    for ambiguity, w in ((price, -2.0), (rm.Optimistic(price), 2.0)):
+        half = 0.5 * np.exp(sign / w)
+        truth = w * np.log(half / (1.0 - half))
+        found = rm.solve(step, ambiguity, criterion=rm.TotalReward(), tol=tol)
+        assert found.lower[0] <= truth * (1 + 1e-15 * np.sign(truth))
+        assert found.upper[0] >= truth * (1 - 1e-15 * np.sign(truth))
+        assert found.error_bound <= max(tol, 1e-12) * max(1.0, abs(truth))
+
+
 def test_endless_sums_are_refused_by_name() -> None:
     loop = rm.MDP.from_rows([0, 1], [0, 0], [1, 0], [1.0, 1.0], [1.0, 0.0], 0.9)
     with pytest.raises(ValueError, match=r"^the total reward must be finite everywhere: from state \d .* grows"):
         rm.solve(loop, rm.Nominal(), criterion=rm.TotalReward())
     with pytest.raises(ValueError, match="falls without limit"):
         rm.solve(loop.with_rewards(-loop.rewards), rm.Nominal(), criterion=rm.TotalReward())
+
+
+def test_the_direction_of_an_endless_sum_is_that_of_its_mean() -> None:
+    """The states of the loop pay 5 and -1 each time, but the second is passed nine times as often."""
+    loop = rm.MDP.from_rows([0, 1, 1], [0, 0, 0], [1, 0, 1], [1.0, 1 / 9, 8 / 9], [5.0, -1.0, -1.0], 1.0)
+    with pytest.raises(ValueError, match="falls without limit"):
+        rm.solve(loop, rm.Nominal(), criterion=rm.TotalReward())
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5])

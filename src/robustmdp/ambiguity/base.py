@@ -238,6 +238,11 @@ class Ambiguity(ABC):
         """Whether nature may lead to states to which the model does not."""
         return False
 
+    def candidates(self, n_states: int) -> IntArray:
+        """The states to which nature may lead from anywhere, rising."""
+        del n_states
+        return np.empty(0, dtype=np.int64)
+
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
     ) -> npt.NDArray[np.int32]:

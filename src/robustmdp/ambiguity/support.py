@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import FloatArray, RowKernel
+from robustmdp.ambiguity.base import FloatArray, IntArray, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 
 Support = str | tuple[int, ...]
@@ -52,8 +52,7 @@ class Supported(Levelled):
     def invents(self) -> bool:
         return self.support != "model"
 
-    def candidates(self, n_states: int) -> npt.NDArray[np.int64]:
-        """The states that `support` names, rising."""
+    def candidates(self, n_states: int) -> IntArray:
         if isinstance(self.support, str):
             return np.arange(n_states if self.invents else 0)
         _checks.must(

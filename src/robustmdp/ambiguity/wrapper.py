@@ -48,6 +48,9 @@ class Wrapper(Ambiguity):
     def invents(self) -> bool:
         return self.set.invents
 
+    def candidates(self, n_states: int) -> IntArray:
+        return self.set.candidates(n_states)
+
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
     ) -> npt.NDArray[Any]:

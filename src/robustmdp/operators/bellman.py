@@ -299,6 +299,12 @@ class RobustBellman:
         indptr = starts[policy.state_ptr]
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
 
+    @property
+    def leads_anywhere(self) -> npt.NDArray[np.bool_]:
+        """Pairs after which nature may lead to any of the candidates of its set, (n_pairs,)."""
+        can_move = self.ambiguity.invents & (self._levels > 0.0)
+        return np.broadcast_to(can_move, (self.mdp.n_pairs,))
+
     def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Can nature give the marked transitions, (nnz,), no mass, and pay nothing for it? (n_pairs,)
 
@@ -308,18 +314,36 @@ class RobustBellman:
         untouched = ~np.logical_or.reduceat(marked, mdp.indptr[:-1])
         if self.ambiguity.keeps_support or untouched.all():
             return untouched
-        model = _core.Model(  # of an adverse nature: it makes the marked mass small
+        model = _core.Model(
             mdp.indptr, mdp.indices, mdp.probabilities, marked.astype(np.float64), mdp.state_ptr, mdp.longest_row, True
         )
+        return untouched | self._avoids(model, np.zeros(mdp.n_states + 1))
+
+    def can_avoid_states(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """The same for states, (S + 1,) with the end last; mass may move to states that the set adds."""
+        mdp = self.mdp
+        if not self.ambiguity.invents:
+            return self.can_avoid(marked[mdp.indices])
+        outcome, nothing = marked.astype(np.float64), np.zeros(mdp.n_pairs)
+        model = _core.Model(mdp.indptr, mdp.indices, mdp.probabilities, nothing, mdp.state_ptr, mdp.longest_row, False)
+        added = self.ambiguity.added_successors(outcome[:-1], mdp.longest_row, highest=1.0, rewards_differ=False)
+        model.add_successors(added)
+        return ~np.logical_or.reduceat(marked[mdp.indices], mdp.indptr[:-1]) | self._avoids(model, outcome)
+
+    def _avoids(self, model: _core.Model, outcome: FloatArray) -> npt.NDArray[np.bool_]:
+        """Pairs after which an adverse nature makes the mass that counts in a model vanish."""
+        mdp = self.mdp
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
-        outcome, memory = np.zeros(mdp.n_states + 1), np.full_like(self._memory, np.nan)
+        memory = np.full_like(self._memory, np.nan)
+        if self._prepare is not None:
+            self._prepare(model, outcome, 0, mdp.n_states)
 
         def task(lo: int, hi: int) -> None:
             self._kernel.bracket(model, self._levels, outcome, 1.0, lo, hi, memory, lower, upper)
 
         threads.run(task, self._pair_ranges, self._workers)
         self.rows += mdp.n_pairs
-        return untouched | (upper <= _NO_MASS)
+        return np.asarray(upper <= _NO_MASS)
 
     def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
         """Nominal sweeps in place, forwards and backwards in turn."""

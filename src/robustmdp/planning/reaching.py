@@ -193,12 +193,12 @@ class _Question:
     ) -> tuple[BoolArray, bool]:
         """The pairs that a player who must reach the goal cannot use, and whether nature must avoid successors."""
         mdp = self.mdp
-        leads_away = ~np.append(finite, False)[mdp.indices]
-        touches = np.logical_or.reduceat(leads_away, mdp.indptr[:-1])
+        away = ~np.append(finite, False)
+        touches = np.logical_or.reduceat(away[mdp.indices], mdp.indptr[:-1])
         mine = (finite & ~self.goal)[mdp.states]
         forbidden = np.zeros(mdp.n_pairs, dtype=bool)
         if player_wants:
-            forbidden = mine & touches & ~(free.can_avoid(leads_away) & nature_wants)
+            forbidden = mine & touches & ~(free.can_avoid_states(away) & nature_wants)
         left = mine & touches & ~forbidden
         if left.any():
             ends = left & np.logical_or.reduceat(mdp.indices == mdp.n_states, mdp.indptr[:-1])

@@ -163,11 +163,16 @@ def _never_pays(bellman: PinnedBellman, usable: BoolArray) -> BoolArray:
     paying = bellman.pinned & (bellman.values != 0.0)
     paying[mdp.states[usable & ~graphs.without_payoff(mdp) & ~bellman.pinned[mdp.states]]] = True
     usable = usable & ~bellman.pinned[mdp.states]
-    return ~graphs.can_reach(*graphs.edges(mdp, usable), paying) & ~bellman.pinned
+    edges = graphs.edges(mdp, usable)
+    reaches = graphs.can_reach(*edges, paying)
+    if reaches[bellman.ambiguity.candidates(mdp.n_states)].any():
+        paying[mdp.states[usable & bellman.leads_anywhere]] = True
+        reaches = graphs.can_reach(*edges, paying)
+    return ~reaches & ~bellman.pinned
 
 
-def find_endless(chain: Chain, stopped: BoolArray) -> tuple[int, float] | None:
-    """A state of a closed class that never stops, and the mean payoff of that class's states; None if there is none."""
+def find_endless(chain: Chain, stopped: BoolArray) -> tuple[int, bool] | None:
+    """A state of a closed class that never stops, and whether its states pay in the mean; None if there is none."""
     size = len(chain.cost)
     sources, targets = graphs.chain_edges(chain)
     open_end = targets == size
@@ -181,4 +186,4 @@ def find_endless(chain: Chain, stopped: BoolArray) -> tuple[int, float] | None:
     if not closed.any():
         return None
     state = int(np.argmax(np.where(closed, np.abs(chain.cost), -1.0)))
-    return state, float(chain.cost[label == label[state]].mean())
+    return state, bool(chain.cost[label == label[state]].mean() != 0.0)

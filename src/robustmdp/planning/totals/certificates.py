@@ -14,6 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(float).eps)
+_MOST_LEVELS = 32  # values at which a nature that adds successors is asked to stay; one sweep each
 
 
 def proves_upper(problem: Problem, u: FloatArray) -> bool:
@@ -30,7 +31,7 @@ def proves_upper(problem: Problem, u: FloatArray) -> bool:
     holds = (upper <= u) if problem.policy is not None else np.logical_and.reduceat(fits, bellman.mdp.state_ptr[:-1])
     if (holds | bellman.pinned).all():
         return True
-    fits |= _never_pays(bellman.mdp) & _stays(problem, u, rises=True)
+    fits |= _stays(problem, u, ~fits & _never_pays(bellman.mdp), rises=True)
     return bool((_every_pair(bellman.mdp, fits) | holds | bellman.pinned).all())
 
 
@@ -49,7 +50,7 @@ def proves_lower(problem: Problem, policy: PolicyRows, l: FloatArray) -> bool:  
     unused = np.ones(bellman.mdp.n_pairs, dtype=bool)
     unused[policy.pairs] = False
     fits = unused | (bracket.q_lower - NEGLIGIBLE >= l[states])
-    fits |= _never_costs(bellman.mdp) & _stays(problem, l, rises=False)
+    fits |= _stays(problem, l, ~fits & _never_costs(bellman.mdp), rises=False)
     return bool((_every_pair(bellman.mdp, fits) | holds).all())
 
 
@@ -66,8 +67,8 @@ def _policy_rounding(policy: PolicyRows | None, q: FloatArray) -> float:
     return (longest + 2) * _EPS * float(np.max(np.abs(q[policy.pairs])))
 
 
-def _stays(problem: Problem, bound: FloatArray, *, rises: bool) -> BoolArray:
-    """Pairs after which the bound cannot be on its wrong side, (n_pairs,): above it (`rises`), or below.
+def _stays(problem: Problem, bound: FloatArray, asked: BoolArray, *, rises: bool) -> BoolArray:
+    """Pairs of those asked after which the bound cannot be on its wrong side: above it (`rises`), or below.
 
     A nature that is against that bound's owner must find no such successor; one that is for it may avoid them.
     """
@@ -79,10 +80,18 @@ def _stays(problem: Problem, bound: FloatArray, *, rises: bool) -> BoolArray:
     marked = after > before if rises else after < before
     if problem.nature_helps == rises:
         found = np.logical_or.reduceat(marked, mdp.indptr[:-1])
-        if bellman.ambiguity.invents:  # any state may follow
-            found |= bound[mdp.states] < padded.max() if rises else bound[mdp.states] > padded.min()
-        return ~found
-    return bellman.can_avoid(marked)
+        anywhere = padded[bellman.ambiguity.candidates(mdp.n_states)]
+        if len(anywhere):
+            beyond = bound[mdp.states] < anywhere.max() if rises else bound[mdp.states] > anywhere.min()
+            found |= bellman.leads_anywhere & beyond
+        return asked & ~found
+    if not bellman.ambiguity.invents:
+        return asked & bellman.can_avoid(marked)
+    stays = np.zeros(mdp.n_pairs, dtype=bool)
+    for level in np.unique(bound[mdp.states[asked]])[:_MOST_LEVELS]:
+        beyond = padded > level if rises else padded < level
+        stays |= (bound[mdp.states] == level) & bellman.can_avoid_states(beyond)
+    return asked & stays
 
 
 def _never_pays(mdp: MDP) -> BoolArray:

@@ -113,6 +113,7 @@ class Search:
         assert progress is not None
         policy = self.problem.policy or progress.policy or policy_rows(bellman.mdp, bellman.greedy(progress.v))
         answer = bellman.worst_case(progress.v, onto=self.problem.bellman.mdp)
+        answer = answer._replace(penalty=answer.penalty / bellman.mdp.discount)  # bounds have no discount
         self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
         self.problem.bellman.rows += bellman.rows
         self.v, self.policy = self.last.choices.v, policy
@@ -151,7 +152,7 @@ class Search:
         return math.inf if self.best is None else self.best.width
 
     def _is_close(self) -> bool:
-        if self.best is None:
+        if self.best is None or not math.isfinite(self.best.width):
             return False
         value = 0.5 * (self.best.lower + self.best.upper)
         return self.best.width <= self.tol * max(1.0, float(np.max(np.abs(value))))
@@ -168,8 +169,9 @@ class Search:
                 f"the {purpose} must be finite everywhere: from {mdp.state_name(state)} no bound was found, since "
                 "the end may never be reached or takes too many steps"
             )
-        state, payoff = endless
-        how = "grows without limit" if payoff > 0 else "falls without limit" if payoff < 0 else "is not defined"
+        state, has_payoff = endless
+        rises = self.v[state] > 0  # with a small loss per step, values are the mean payoff many times over
+        how = ("grows without limit" if rises else "falls without limit") if has_payoff else "is not defined"
         _checks.fail(
             f"the {purpose} must be finite everywhere: from {mdp.state_name(state)} the end may never be reached, "
             f"and the sum {how}"

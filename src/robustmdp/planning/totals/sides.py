@@ -180,7 +180,18 @@ class Side:
         attained = np.flatnonzero(value == np.repeat(worth, np.diff(mdp.indptr)))
         row = np.searchsorted(mdp.indptr, attained, side="right") - 1
         targets[row[::-1]] = mdp.indices[attained[::-1]]
+        self._lean_anywhere(padded if self.is_upper else -padded, label, worth, targets)
         return worth, targets
+
+    def _lean_anywhere(self, padded: FloatArray, label: IntArray, worth: FloatArray, targets: IntArray) -> None:
+        """The same towards states to which nature may lead from anywhere: the best one, or the best of other groups."""
+        states = self.bellman.mdp.states
+        candidates = self.bellman.ambiguity.candidates(self.bellman.mdp.n_states)
+        best = candidates[np.argsort(-padded[candidates], kind="stable")]
+        for first in (best[:1], best[label[best] != label[best[:1]]][:1]):
+            if len(first):
+                better = self.bellman.leads_anywhere & (label[first] != label[states]) & (padded[first] > worth)
+                worth[better], targets[better] = padded[first], first
 
 
 @dataclass(frozen=True, eq=False)

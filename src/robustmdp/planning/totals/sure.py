@@ -52,13 +52,16 @@ def _may_fail(bellman: RobustBellman, goal: BoolArray) -> Surely:
     groups = graphs.end_components(bellman, usable, goal, is_fixed=False, payoff=True)
     spoiling = mdp.state_ptr[:-1].copy()
     endless = groups.label >= 0
-    if bellman.ambiguity.invents and endless.any():  # nature may lead from anywhere to anywhere
-        spoiling[mdp.states[groups.internal]] = np.flatnonzero(groups.internal)
-        return Surely(goal.copy(), spoiling)
     sources, targets = graphs.edges(mdp, usable)
     ending = np.zeros(mdp.n_states, dtype=bool)
     ending[sources[targets == mdp.n_states]] = True
-    paths = graphs.paths_to(sources, targets, (endless | ending) & ~goal)
+    failing = (endless | ending) & ~goal
+    paths = graphs.paths_to(sources, targets, failing)
+    leaping = np.flatnonzero(usable & bellman.leads_anywhere)
+    if (paths.distance[bellman.ambiguity.candidates(mdp.n_states)] >= 0).any():
+        spoiling[mdp.states[leaping]] = leaping
+        failing[mdp.states[leaping]] = True
+        paths = graphs.paths_to(sources, targets, failing)
     lengths = np.diff(mdp.indptr)
     entries = np.flatnonzero(mdp.indices == np.repeat(paths.following[mdp.states], lengths))
     pairs = np.searchsorted(mdp.indptr, entries, side="right") - 1
@@ -77,24 +80,24 @@ def _reached_within(
     And the pairs, (n_pairs,), after which that is so.
     """
     mdp = bellman.mdp
-    inside = np.append(kept, False)[mdp.indices]
+    inside, anywhere = np.append(kept, False), bellman.ambiguity.candidates(mdp.n_states)
     if nature_wants:
-        stays = bellman.can_avoid(~inside)
+        stays = bellman.can_avoid_states(~inside)
     else:
-        stays = np.logical_and.reduceat(inside, mdp.indptr[:-1])
-        if bellman.ambiguity.invents:
-            stays &= kept.all()
-    if player_wants and (nature_wants or bellman.ambiguity.keeps_support):
+        stays = np.logical_and.reduceat(inside[mdp.indices], mdp.indptr[:-1])
+        stays &= ~bellman.leads_anywhere | kept[anywhere].all()
+    if player_wants and (bellman.ambiguity.keeps_support or (nature_wants and not bellman.ambiguity.invents)):
         usable = stays & kept[mdp.states] & ~goal[mdp.states]
         return graphs.can_reach(*graphs.edges(mdp, usable), goal) & (kept | goal), stays
     reached = goal.copy()
     combine = np.logical_or if player_wants else np.logical_and
     while True:
-        hits = np.append(reached, False)[mdp.indices] & inside
+        hits = np.append(reached, False) & inside
         if nature_wants:
-            gets_there = stays & np.logical_or.reduceat(hits, mdp.indptr[:-1])
+            gets_there = np.logical_or.reduceat(hits[mdp.indices], mdp.indptr[:-1])
+            gets_there = stays & (gets_there | (bellman.leads_anywhere & hits[anywhere].any()))
         else:
-            gets_there = stays & ~bellman.can_avoid(hits)
+            gets_there = stays & ~bellman.can_avoid_states(hits)
         following = reached | (kept & combine.reduceat(gets_there, mdp.state_ptr[:-1]))
         if (following == reached).all():
             return reached, gets_there
