@@ -51,6 +51,6 @@ def test_news_travels_far_in_one_sweep() -> None:
 
 
 def test_some_sets_have_no_sweep_in_place(world: rm.MDP) -> None:
-    assert operator(world, rm.L1(0.2)).sweeps_in_place
-    assert not operator(world, rm.L1(0.2, support="all")).sweeps_in_place
-    assert not operator(world, rm.MeanRisk(0.5, rm.CVaR(0.3))).sweeps_in_place
+    assert operator(world, rm.L1(0.2)).works_in_place
+    assert not operator(world, rm.L1(0.2, support="all")).works_in_place
+    assert not operator(world, rm.MeanRisk(0.5, rm.CVaR(0.3))).works_in_place

@@ -127,7 +127,8 @@ class _Question:
         ones = np.ones(self.mdp.n_states)
         if self.sign > 0:
             steps = self._steps(bellman)
-            problem = replace(problem, ceiling=ones, guess=np.where(steps < 0, 0.0, _PER_STEP ** np.maximum(steps, 0)))
+            guess = np.where(steps < 0, 0.0, _PER_STEP ** np.maximum(steps, 0))
+            problem = replace(problem, ceiling=ones, guess=guess, steps=steps)
         else:
             problem = replace(problem, floor=-ones)
         return self._present(Search(problem, self.tol, None, self.callback).run(None), bellman)
