@@ -112,8 +112,9 @@ Sought seek_bound(const Set& set, const Model& model, Levels levels, const Part&
         visit_chunk(set, model, levels, part, chunk, outcome, memory, q, block, [&](int64_t s, double best) {
             const double v = outcome[s] / unit;
             if (side * (best - v) <= -half || side * (limit[s] - v) <= 0.0) return;
-            const double moved = best + drift;
-            outcome[s] = unit * (side * moved < side * limit[s] ? moved : limit[s]);
+            const double moved = best + drift, next = unit * (side * moved < side * limit[s] ? moved : limit[s]);
+            if (next == outcome[s]) return;  // at the limit, up to rounding
+            outcome[s] = next;
             readers.visit(s, [&](int32_t reader) {
                 left += due[reader] ? 0 : 1;
                 due[reader] = 1;
