@@ -50,9 +50,7 @@ def test_news_travels_far_in_one_sweep() -> None:
     assert (v == (size - 1 - at) // stride).all()
 
 
-def nearest_bound(
-    bellman: PinnedBellman, start: np.ndarray, limit: np.ndarray, loss: float, side: float
-) -> np.ndarray:
+def nearest_bound(bellman: PinnedBellman, start: np.ndarray, limit: np.ndarray, loss: float, side: float) -> np.ndarray:
     """With side 1 the least v >= start with Tv + loss <= v or v >= limit; with -1 mirrored. By plain sweeps."""
     v, before = start.copy(), None
     while before is None or np.abs(v - before).max() > 1e-14:

@@ -101,12 +101,12 @@ def test_doubt_lowers_the_probability() -> None:
 @pytest.mark.parametrize(("helps", "answer"), [(False, 0.85), (True, 0.95)])
 @pytest.mark.parametrize("tol", [1e-6, 1e-10])
 def test_a_danger_far_from_most_states_takes_one_step(helps: bool, answer: float, tol: float) -> None:
-    """Before a bridge from which one falls with 0.05 to 0.15 one can also wait for ever; behind it the goal is sure."""
+    """From a bridge one falls into a pit, a state like any other, with 0.05 to 0.15; behind it the goal is sure."""
     size, bridge, pit = 300, 100, 300
     at = np.arange(size)
     onward = np.minimum(at + 1, size - 1)
     fall = np.where(at == bridge, pit, at)
-    rows = [(at, at * 0, onward, at * 0 + 0.9), (at, at * 0, fall, at * 0 + 0.1), (at, at * 0 + 1, at, at * 0 + 1.0)]
+    rows = [(at, at * 0 + a, to, at * 0 + p) for a, p in ((0, 0.9), (1, 0.6)) for to, p in ((onward, p), (fall, 1 - p))]
     rows.append((np.array([pit]), np.array([0]), np.array([pit]), np.array([1.0])))
     table = [np.concatenate(column) for column in zip(*rows, strict=True)]
     mdp = rm.MDP.from_rows(*table, np.zeros(len(table[0])), 1.0)
