@@ -255,31 +255,6 @@ void sweep(const Set& set, const Model& model, Levels levels, const double* outc
     }
 }
 
-// Bellman sweeps in place, from the first state to the last and back in turn, a few states at a time, each seeing what
-// was found before them; `forbidden` pairs are left out, `pinned` states keep their values. `outcome` is
-// sign * discount * v with the end's 0 last.
-template <class Set>
-void sweep_in_place(const Set& set, const Model& model, Levels levels, double discount, const uint8_t* pinned,
-                    const uint8_t* forbidden, int64_t sweeps, double* outcome, double* memory, double* q) {
-    constexpr int64_t AT_ONCE = 16;  // one after the other would wait for each other
-    Block block = make_block<Set>(model);
-    const int64_t chunks = (model.n_states + AT_ONCE - 1) / AT_ONCE;
-    for (int64_t k = 0; k < sweeps * chunks; ++k) {
-        const bool backwards = k / chunks % 2 == 0;
-        const int64_t first = AT_ONCE * (backwards ? chunks - 1 - k % chunks : k % chunks);
-        const int64_t last = first + AT_ONCE < model.n_states ? first + AT_ONCE : model.n_states;
-        worst_values(set, model, levels, outcome, PairList{nullptr}, model.state_ptr[first], model.state_ptr[last],
-                     memory, q, block);
-        for (int64_t s = first; s < last; ++s) {
-            if (pinned[s]) continue;
-            double best = -INFINITE;
-            for (int64_t pair = model.state_ptr[s]; pair < model.state_ptr[s + 1]; ++pair)
-                if (!forbidden || !forbidden[pair]) best = larger(q[pair], best);
-            outcome[s] = model.sign * discount * best;
-        }
-    }
-}
-
 // lower <= r + worst case <= upper, certified: dual values bound from below, and by concavity from above; both are
 // widened by rounding. `scale` bounds |r| and |discount v|.
 template <class Set>

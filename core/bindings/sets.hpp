@@ -2,6 +2,8 @@
 #pragma once
 
 #include "../ambiguity/projection.hpp"
+#include "../in_place.hpp"
+#include "../response.hpp"
 #include "arrays.hpp"
 #include "learning.hpp"
 
@@ -51,6 +53,23 @@ template <class Set> constexpr int64_t added_per_successor() {
     return 0;
 }
 
+template <class Set>
+void require_in_place(const Set& set, const ModelArrays& model, const Array<double>& outcome,
+                      const Array<double>& memory, const Array<double>& q) {
+    require_outcome(outcome, model);
+    require_columns(set, model);
+    require_memory<Set>(memory.size(), model);
+    require(static_cast<int64_t>(q.size()) == model.view.n_pairs, "q must have one entry per pair");
+}
+
+inline Part part_of(const ModelArrays& model, double discount, const Array<const uint8_t>& pinned,
+                    const std::optional<Array<const uint8_t>>& forbidden) {
+    require(static_cast<int64_t>(pinned.size()) == model.view.n_states, "pinned must have one entry per state");
+    require(!forbidden || static_cast<int64_t>(forbidden->size()) == model.view.n_pairs,
+            "forbidden must have one entry per pair");
+    return {discount, pinned.data(), forbidden ? forbidden->data() : nullptr};
+}
+
 template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) {
     const auto values = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
                            std::optional<Offsets> pairs, int64_t lo, int64_t hi, Array<double> memory,
@@ -83,16 +102,23 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
     const auto in_place = [](const Set& set, const ModelArrays& model, Numbers levels, double discount,
                              Array<const uint8_t> pinned, std::optional<Array<const uint8_t>> forbidden, int64_t sweeps,
                              Array<double> outcome, Array<double> memory, Array<double> q) {
-        require_outcome(outcome, model);
-        require_columns(set, model);
-        require_memory<Set>(memory.size(), model);
-        const auto n_pairs = static_cast<size_t>(model.view.n_pairs);
-        require(q.size() == n_pairs && (!forbidden || forbidden->size() == n_pairs),
-                "q and forbidden must have one entry per pair");
-        require(static_cast<int64_t>(pinned.size()) == model.view.n_states, "pinned must have one entry per state");
+        require_in_place<Set>(set, model, outcome, memory, q);
+        const Part part = part_of(model, discount, pinned, forbidden);
         const nb::gil_scoped_release release;
-        sweep_in_place(set, model.view, levels_of(levels, model), discount, pinned.data(),
-                       forbidden ? forbidden->data() : nullptr, sweeps, outcome.data(), memory.data(), q.data());
+        sweep_in_place(set, model.view, levels_of(levels, model), part, sweeps, outcome.data(), memory.data(),
+                       q.data());
+    };
+    const auto bound = [](const Set& set, const ModelArrays& model, Numbers levels, double discount,
+                          Array<const uint8_t> pinned, std::optional<Array<const uint8_t>> forbidden, double drift,
+                          Numbers limit, int64_t most_pairs, Array<double> outcome, Array<double> memory,
+                          Array<double> q) {
+        require_in_place<Set>(set, model, outcome, memory, q);
+        require(limit.size() == pinned.size(), "limit must have one entry per state");
+        const Part part = part_of(model, discount, pinned, forbidden);
+        const nb::gil_scoped_release release;
+        const Sought sought = seek_bound(set, model.view, levels_of(levels, model), part, drift, limit.data(),
+                                         most_pairs, outcome.data(), memory.data(), q.data());
+        return std::make_tuple(sought.left, sought.visited);
     };
     const auto bracket = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, double scale,
                             int64_t lo, int64_t hi, Numbers memory, Array<double> lower, Array<double> upper) {
@@ -144,6 +170,9 @@ template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) 
         .def("sweep", sweep_states)
         .def("sweep_in_place", in_place, nb::arg("model"), nb::arg("levels"), nb::arg("discount"), nb::arg("pinned"),
              nb::arg("forbidden").none(), nb::arg("sweeps"), nb::arg("outcome"), nb::arg("memory"), nb::arg("q"))
+        .def("seek_bound", bound, nb::arg("model"), nb::arg("levels"), nb::arg("discount"), nb::arg("pinned"),
+             nb::arg("forbidden").none(), nb::arg("drift"), nb::arg("limit"), nb::arg("most_pairs"), nb::arg("outcome"),
+             nb::arg("memory"), nb::arg("q"))
         .def("bracket", bracket)
         .def("respond", respond, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
              nb::arg("starts"), nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("data"), nb::arg("penalty"),

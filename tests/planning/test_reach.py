@@ -182,6 +182,43 @@ def test_a_bound_that_is_infinite_is_not_close_to_its_value() -> None:
     assert (fine.lower <= coarse.upper).all()
 
 
+@pytest.mark.parametrize(("helps", "answer"), [(False, 0.85), (True, 0.95)])
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_a_danger_far_from_most_states_takes_one_step(helps: bool, answer: float, tol: float) -> None:
+    """From a bridge one falls into a pit, a state like any other, with 0.05 to 0.15; behind it the goal is sure."""
+    size, bridge, pit = 300, 100, 300
+    at = np.arange(size)
+    onward = np.minimum(at + 1, size - 1)
+    fall = np.where(at == bridge, pit, at)
+    rows = [(at, at * 0 + a, to, at * 0 + p) for a, p in ((0, 0.9), (1, 0.6)) for to, p in ((onward, p), (fall, 1 - p))]
+    rows.append((np.array([pit]), np.array([0]), np.array([pit]), np.array([1.0])))
+    table = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    mdp = rm.MDP.from_rows(*table, np.zeros(len(table[0])), 1.0)
+    p = mdp.probabilities
+    intervals = rm.Interval(np.where(p < 1, p - 0.05, 1.0), np.where(p < 1, p + 0.05, 1.0))
+    found = rm.reach(mdp, rm.Optimistic(intervals) if helps else intervals, [size - 1], tol=tol)
+    truth = np.append(np.where(at <= bridge, answer, 1.0), 0.0)
+    assert found.converged
+    assert found.steps == 1
+    assert (found.lower <= truth + 1e-15).all()  # p + 0.05 in binary
+    assert (truth <= found.upper + 1e-15).all()
+    assert (found.policy[: size - 1] == 0).all()
+
+
+def test_a_walk_that_hardly_drifts_has_the_odds_of_a_gambler() -> None:
+    """P(n before 0 from k) = k/n, far from 1 nearly everywhere: there the guess helps little."""
+    size = 150
+    at = np.arange(1, size)
+    rows = [np.concatenate([[0], at, at, [size]]), np.zeros(2 * size, dtype=int)]
+    rows += [np.concatenate([[0], at - 1, at + 1, [size]]), np.concatenate([[1.0], at * 0 + 0.5, at * 0 + 0.5, [1.0]])]
+    walk = rm.MDP.from_rows(*rows, np.zeros(2 * size), 1.0)
+    found = rm.reach(walk, rm.Nominal(), [size], avoid=[0])
+    odds = np.arange(size + 1) / size
+    assert found.converged
+    assert (found.lower <= odds + 1e-15).all()
+    assert (odds <= found.upper + 1e-15).all()
+
+
 def test_total_reward_until_the_end() -> None:
     ends = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 1.0, n_states=1)
     total = rm.solve(ends, rm.Nominal(), criterion=rm.TotalReward())

@@ -79,21 +79,37 @@ class PinnedBellman(RobustBellman):
         value[self._places] = self.values[self._places]
 
     @property
-    def sweeps_in_place(self) -> bool:
-        """Does this set have `sweep_in_place`? Not where a row's successors depend on all values."""
+    def works_in_place(self) -> bool:
+        """Does this set have `sweep_in_place` and `seek_bound`? Not where a row's successors depend on all values."""
         return not self.ambiguity.invents and hasattr(self._kernel, "sweep_in_place")
 
     def sweep_in_place(self, v: FloatArray, sweeps: int) -> None:
         """Sweeps that use new values at once, backwards and forwards through the states in turn."""
         self._set_outcome(v)
-        pinned = self.pinned.astype(np.uint8)
-        forbidden = None if self.forbidden is None else self.forbidden.astype(np.uint8)
-        discount = self.mdp.discount
         self._kernel.sweep_in_place(  # type: ignore[attr-defined]  # compiled kernels alone have it
-            self.model, self._levels, discount, pinned, forbidden, sweeps, self._outcome, self._memory, self._q
+            self.model, self._levels, *self._part(), sweeps, self._outcome, self._memory, self._q
         )
-        v[:] = self._outcome[:-1] / (self.ambiguity.sign * discount)
+        v[:] = self._outcome[:-1] / (self.ambiguity.sign * self.mdp.discount)
         self.rows += sweeps * self.mdp.n_pairs
+
+    def seek_bound(self, v: FloatArray, drift: float, limit: FloatArray, sweeps: int) -> float:
+        """Make v a bound that one sweep proves, changing it only where it is none; the share of states left over.
+
+        With drift < 0 it falls to Tv + drift, or to its limit, wherever Tv < v - drift/2, until that is nowhere so;
+        with drift > 0 it rises wherever Tv > v - drift/2. Not more pairs are visited than in so many sweeps.
+        """
+        self._set_outcome(v)
+        most = sweeps * self.mdp.n_pairs
+        left, visited = self._kernel.seek_bound(  # type: ignore[attr-defined]  # as above
+            self.model, self._levels, *self._part(), drift, limit, most, self._outcome, self._memory, self._q
+        )
+        v[:] = self._outcome[:-1] / (self.ambiguity.sign * self.mdp.discount)
+        self.rows += visited
+        return float(left)
+
+    def _part(self) -> tuple[float, npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
+        forbidden = None if self.forbidden is None else self.forbidden.view(np.uint8)
+        return self.mdp.discount, self.pinned.view(np.uint8), forbidden
 
     def apply_policy(
         self, policy: npt.ArrayLike | PolicyRows, v: npt.ArrayLike, out: FloatArray | None = None

@@ -129,12 +129,15 @@ class _Question:
     callback: Callback | None
 
     def probability(self, avoided: BoolArray) -> Solution:
+        steps = self._steps(self.goal | avoided)
+        if not self.ambiguity.invents:
+            avoided = avoided | (steps < 0)  # no path: the probability is 0
         bellman = self._chances(avoided)
         problem = total_reward(bellman, None, "probability")
         ones = np.ones(self.mdp.n_states)
         if self.sign > 0:
-            steps = self._steps(bellman)
-            problem = replace(problem, ceiling=ones, guess=np.where(steps < 0, 0.0, _PER_STEP ** np.maximum(steps, 0)))
+            guess = np.where(steps < 0, 0.0, _PER_STEP ** np.maximum(steps, 0))
+            problem = replace(problem, ceiling=ones, guess=guess, steps=steps)
         else:
             problem = replace(problem, floor=-ones)
         return self._present(Search(problem, self.tol, None, self.callback).run(None), bellman)
@@ -178,14 +181,15 @@ class _Question:
         if self.sign > 0:
             lower, upper = (Rule.PROGRESS, Rule.PROGRESS) if helps else (Rule.COLLAPSE, Rule.PROGRESS)
         size = float(np.mean(np.abs(bellman.mdp.rewards)))
-        guess = np.where(bellman.pinned, bellman.values, self.sign * size * np.maximum(self._steps(bellman), 0))
+        steps = np.maximum(self._steps(bellman.pinned, bellman.forbidden), 0)
+        guess = np.where(bellman.pinned, bellman.values, self.sign * size * steps)
         return Problem(bellman, None, lower, upper, False, floor, ceiling, "reward until the goal", guess)
 
-    def _steps(self, bellman: PinnedBellman) -> npt.NDArray[np.int64]:
+    def _steps(self, pinned: BoolArray, forbidden: BoolArray | None = None) -> npt.NDArray[np.int64]:
         """How many steps the goal is away at least, (S,), -1 where it cannot be reached: a start that leads there."""
-        usable = ~bellman.pinned[self.mdp.states]
-        if bellman.forbidden is not None:
-            usable &= ~bellman.forbidden
+        usable = ~pinned[self.mdp.states]
+        if forbidden is not None:
+            usable &= ~forbidden
         return graphs.paths_to(*graphs.edges(self.mdp, usable), self.goal).distance
 
     def _pairs(

@@ -38,7 +38,7 @@ class SweepsInPlace:
         self, bellman: PinnedBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
     ) -> Iterator[Progress]:
         """Yield a plain sweep after every few sweeps in place; where nothing helps, policy iteration goes on."""
-        if policy is None and bellman.sweeps_in_place:
+        if policy is None and bellman.works_in_place:
             work = Work(bellman, policy, tol, by_graph=True)
             before = self._look(bellman, work, np.zeros(bellman.mdp.n_states) if start is None else start.copy())
             failures, wait = 0, 0

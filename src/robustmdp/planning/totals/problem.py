@@ -12,6 +12,7 @@ from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -45,6 +46,7 @@ class Problem:
     floor, ceiling : (S,) bounds that are known beforehand, for every policy
     purpose : what the value is called in messages
     guess : (S,) values to begin with, or None
+    steps : (S,) of a shortest path to the goal of a probability, -1 where there is none; None for other sums
     """
 
     bellman: PinnedBellman
@@ -56,6 +58,7 @@ class Problem:
     ceiling: FloatArray
     purpose: str = "total reward"
     guess: FloatArray | None = None
+    steps: IntArray | None = None
 
     @property
     def nature_helps(self) -> bool:

@@ -18,6 +18,7 @@ from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows, policy_rows
 from robustmdp.planning.run import Callback, Progress, Solver, Step, as_columns, check_tolerance
 from robustmdp.planning.totals.bounding import Bounding, Bounds, Choices, find_endless
+from robustmdp.planning.totals.guessing import bounds_near_guess
 from robustmdp.planning.totals.in_place import SweepsInPlace
 from robustmdp.planning.totals.problem import Problem, Rule
 from robustmdp.result import Solution, Status, error_bound
@@ -50,6 +51,7 @@ class Search:
         self.best: Bounds | None = None
         self.ceiling = problem.ceiling
         self.v = np.zeros(problem.bellman.mdp.n_states)
+        self.start = problem.guess
         self.policy = problem.policy or self._first_policy()
         self.last: Bounding | None = None
         self._target = max(1e-3 * tol, _ROUNDING)
@@ -71,17 +73,16 @@ class Search:
     def run(self, start: npt.ArrayLike | None) -> Solution:
         """Rounds until the bounds are close enough, somebody stops it, or rounding leaves no more to gain."""
         if start is not None:
-            self.v = _checks.numbers("start", start)
+            self.start = _checks.numbers("start", start)
             _checks.must(
-                self.v.shape == self.policy.state_ptr[1:].shape, f"start must have shape (S,): got {self.v.shape}"
+                self.start.shape == self.policy.state_ptr[1:].shape,
+                f"start must have shape (S,): got {self.start.shape}",
             )
-            _checks.must(bool(np.isfinite(self.v).all()), "start must be finite everywhere")
+            _checks.must(bool(np.isfinite(self.start).all()), "start must be finite everywhere")
+            self.v = self.start
         code = "stalled"
-        must_end = not self.problem.idle_is_zero
         try:
-            for number, loss in enumerate(_LOSSES_TO_THE_END if must_end else _LOSSES):
-                stopped = self._round(loss, number, start is not None)
-                self._bound()
+            for stopped in self._attempts():
                 if self._is_close():
                     code = "converged" if stopped != "interrupted" else stopped
                     break
@@ -94,19 +95,33 @@ class Search:
             self._refuse()
         return self._solution(code)
 
-    def _round(self, loss: Loss, number: int, has_start: bool) -> str | None:
+    def _attempts(self) -> Iterator[str | None]:
+        """Improve the bounds step by step; yields why the run was stopped, if it was."""
+        problem = self.problem
+        if problem.steps is not None and problem.bellman.works_in_place:
+            self.v, self.policy, residual, self.best = bounds_near_guess(problem, problem.steps, self.tol)
+            if self.best is not None:
+                self.start = self.v
+            yield self._record(residual, problem.bellman.rows)
+        for loss in _LOSSES if problem.idle_is_zero else _LOSSES_TO_THE_END:
+            stopped = self._round(loss)
+            self._bound()
+            yield stopped
+
+    def _record(self, residual: float, rows: int) -> str | None:
+        """Add a step to the trace; why the run is to be stopped, if it is."""
+        step = Step(len(self.trace) + 1, residual, self._width(), rows)
+        self.trace.append(step)
+        if self.callback is not None and self.callback(step) is True:
+            return "interrupted"
+        return "step_limit" if len(self.trace) >= self._solver.max_steps else None
+
+    def _round(self, loss: Loss) -> str | None:
         """The choices at one discount; why the run was stopped, if it was."""
         bellman = self._with_loss(loss)
-        start = self.v if number or has_start else self.problem.guess
         progress: Progress | None = None
-        for count, progress in enumerate(self._iterates(bellman, start)):
-            step = Step(len(self.trace) + 1, progress.residual, self._width(), self.problem.bellman.rows + bellman.rows)
-            self.trace.append(step)
-            stopped = None
-            if self.callback is not None and self.callback(step) is True:
-                stopped = "interrupted"
-            elif len(self.trace) >= self._solver.max_steps:
-                stopped = "step_limit"
+        for count, progress in enumerate(self._iterates(bellman, self.start)):
+            stopped = self._record(progress.residual, self.problem.bellman.rows + bellman.rows)
             scale = max(1.0, float(np.max(np.abs(progress.swept))))
             if stopped or progress.residual <= self._target * scale or count >= _ROUND_STEPS:
                 break
@@ -117,6 +132,7 @@ class Search:
         self.last = Bounding(self.problem, Choices(policy, answer, progress.swept.copy()))
         self.problem.bellman.rows += bellman.rows
         self.v, self.policy = self.last.choices.v, policy
+        self.start = self.v
         return stopped
 
     def _with_loss(self, loss: Loss) -> PinnedBellman:
