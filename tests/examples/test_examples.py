@@ -99,6 +99,20 @@ def test_inventory_demand(tmp_path, capsys):
     assert (found.tried["higher"][1] < 0).all()
 
 
+def test_queue(tmp_path, capsys):
+    module = script("queue")
+    found = module.main(tmp_path)
+    said = capsys.readouterr().out
+    check_picture(tmp_path, "queue")
+    assert 0 < found.right["robust"] - found.right["nominal"] < 0.05 * found.right["nominal"]
+    assert found.worst["robust"] < found.worst["nominal"]
+    assert (found.speed["robust"] >= found.speed["nominal"]).all()
+    saved = found.rushed["nominal"] - found.rushed["robust"]
+    assert (saved[module.RUSHES <= 1.2] < 0).all()  # dearer as it was, and cheaper in a rush alone
+    assert (saved[module.RUSHES >= 1.3] > 0).all()
+    assert f"costs {found.right['robust']:.2f} per period if the log is right" in said
+
+
 def test_the_shop_sells_what_it_has():
     module = script("inventory_demand")
     assert module.step(3, 4, 5) == (2, 5 * 5 - 3 * 4 - 4 - 0.1 * 2)
