@@ -9,14 +9,15 @@ from robustmdp.ambiguity.balls import LInf as LInf
 from robustmdp.ambiguity.base import Ambiguity as Ambiguity
 from robustmdp.ambiguity.intervals import Interval as Interval
 from robustmdp.ambiguity.optimistic import Optimistic as Optimistic
-from robustmdp.ambiguity.rectangular import SRectangular as SRectangular
 from robustmdp.ambiguity.records import Constrained as Constrained
 from robustmdp.ambiguity.records import Nominal as Nominal
 from robustmdp.ambiguity.records import Penalized as Penalized
 from robustmdp.ambiguity.records import check_ambiguity as check_ambiguity
 from robustmdp.ambiguity.records import is_set as is_set
+from robustmdp.ambiguity.rectangular import SRectangular as SRectangular
 from robustmdp.ambiguity.risk import Contamination as Contamination
 from robustmdp.ambiguity.risk import CVaR as CVaR
 from robustmdp.ambiguity.risk import EntropicRisk as EntropicRisk
 from robustmdp.ambiguity.risk import EVaR as EVaR
 from robustmdp.ambiguity.risk import MeanRisk as MeanRisk
+from robustmdp.ambiguity.shared_noise import SharedNoise as SharedNoise
