@@ -44,6 +44,7 @@ PUBLIC = [
     "PlugIn",
     "PolicyIteration",
     "RobustBellman",
+    "SharedNoise",
     "Simulator",
     "Solution",
     "Status",
@@ -143,6 +144,7 @@ SIGNATURES = {
     "EntropicRisk": "(aversion)",
     "MeanRisk": "(share, risk)",
     "Optimistic": "(set)",
+    "SharedNoise": "(set)",
     "DualAscent": "(steps, inner_steps, step, warm_start)",
     "Divergence": "(name, conjugate, conjugate_derivative, *, slope_at_infinity)",
 }

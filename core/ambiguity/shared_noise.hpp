@@ -43,12 +43,11 @@ public:
         const double* kept = memory + rows.first_pair;
         for (int m = 0; m < Set::MEMORY; ++m) work.start[m] = kept[m * model.n_pairs];
         std::copy_n(kept + Set::MEMORY * model.n_pairs, rows.count, work.known.data());
-        work.kink_count = 0;
-        for (int k = 0; k < KINKS; ++k) {
-            const double* policy = kept + (Set::MEMORY + 1 + k) * model.n_pairs;
+        int& count = work.kink_count;
+        for (count = 0; count < KINKS; ++count) {
+            const double* policy = kept + (Set::MEMORY + 1 + count) * model.n_pairs;
             if (*policy != *policy) break;
-            std::copy_n(policy, rows.count, work.kinks.data() + k * work.padded);
-            ++work.kink_count;
+            std::copy_n(policy, rows.count, work.kinks.data() + count * work.padded);
         }
     }
 
@@ -65,11 +64,12 @@ public:
         }
     }
 
-    // A policy's value, and whose mixture of nature's answers it meets: one answer, or that of the game.
+    // A policy's value, and nature's answer that it meets: that to one trial, or the game's mixture.
+    static constexpr int MIXED = -1;
     struct Saddle {
         double value;
         Solved<double> solved;
-        int cut;  // -1: the game's mixture
+        int cut;  // or MIXED
     };
 
     // The best policy against nature, in work.share.
@@ -118,7 +118,6 @@ public:
     }
 
 private:
-    static constexpr int MIXED = -1;
     static constexpr int MOST_SHORTENED = 3;  // times that one step is
     static constexpr double LARGEST_GAP = 1e-3;  // at which a step is trusted to lead to the policy
 
@@ -211,10 +210,10 @@ private:
     struct Search {
         Saddle best{-INFINITE, {}, 0};
         double upper = INFINITE, scale = 0.0, tolerance = 0.0;
-        int centre = 0;        // the answer to the best policy
-        double gap = INFINITE;  // of that policy to what the best action earns
+        int centre = 0;                               // the answer to the best policy
+        double gap = INFINITE;                        // of that policy to what the best action earns
         double last_gap = INFINITE, last_gain = 0.0;  // where Newton's method last went on from
-        int shortened = MOST_SHORTENED;
+        int shortened = MOST_SHORTENED, plays = 0;
 
         bool is_done() const { return upper - best.value <= tolerance; }
     };
@@ -267,8 +266,7 @@ private:
             gain = work.step.climb(set_, rows, summarise(work), at.solved, work.payoff_of(cut), at.value, work.trial,
                                    work.target);
         so_far.last_gap = gain >= 0.0 ? so_far.gap : INFINITE;
-        if (gain >= 0.0) {
-            // The gains of a sequence that converges quadratically shrink faster than this.
+        if (gain >= 0.0) {  // gains of a sequence that converges quadratically shrink faster than this
             const bool is_last = gain * smaller(root(gain / so_far.last_gain), 1.0) <= so_far.tolerance;
             if (accuracy == Accuracy::FAST && is_last && so_far.gap <= LARGEST_GAP * so_far.scale) {
                 so_far.best.value += gain;
@@ -289,11 +287,16 @@ private:
     static Next play(const StateRows& rows, int cut, Search& so_far, Work& work) {
         while (work.game.added() <= cut) add_to_game(rows, work.game.added(), work);
         const double value = work.lowest + (work.game.solve() - 1.0) * work.size;
+        const bool fell = value < so_far.upper - so_far.tolerance;
         if (value < so_far.upper) so_far.upper = value, so_far.best.cut = MIXED;
         if (so_far.is_done()) return Next::END;
         work.game.policy(work.target.data());
         if (std::equal(work.target.data(), work.target.data() + rows.count, work.trial.data())) return Next::END;
         work.trial.swap(work.target);
+        // The game's policy leaps while it knows few of nature's answers: half-way to it they are of more use.
+        if (fell && so_far.plays > 0)
+            for (int a = 0; a < rows.count; ++a) work.trial[a] = 0.5 * (work.trial[a] + work.share[a]);
+        ++so_far.plays;
         return Next::TRIAL;
     }
 
