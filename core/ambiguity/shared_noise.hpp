@@ -90,7 +90,7 @@ public:
 
     // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
     StateBounds bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
-        const double charge = settle(rows, level, at, work);
+        const double charge = answer(rows, level, at, work);
         double highest = -INFINITE;
         for (int a = 0; a < rows.count; ++a)
             highest = std::max(highest, rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
@@ -99,19 +99,43 @@ public:
 
     // What the policy of work.share is worth, a dual value.
     double solve_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        return answer_given(rows, level, accuracy, work).value;
+        return reply_given(rows, level, accuracy, work).value;
     }
 
     // Bounds of that; nature's answer is left in work.answers and work.mean.
     StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
-        const Saddle at = answer_given(rows, level, Accuracy::EXACT, work);
-        double upper = settle(rows, level, at, work);
+        const Saddle at = reply_given(rows, level, Accuracy::EXACT, work);
+        double upper = answer(rows, level, at, work);
         for (int a = 0; a < rows.count; ++a)
             upper += work.share[a] * (rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
         return widen(rows, bound_policy(rows, level, at.solved, work), upper, work);
     }
 
-    // What the answer of the last bound costs, once for all actions.
+    // Nature's answer into work.answers and work.mean, in the set up to rounding: what it pays, at most.
+    double answer(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+        double* chosen = work.noise_of(work.passes);
+        if (at.cut == MIXED) {
+            std::fill_n(chosen, work.length, 0.0);
+            work.game.mixture([&](int cut, double share) {
+                const double* noise = work.noise_of(cut);
+                for (int64_t j = 0; j < work.length; ++j) chosen[j] = fused(share, noise[j], chosen[j]);
+            });
+        } else {
+            std::copy_n(work.noise_of(at.cut), work.length, chosen);
+        }
+        const double cost = enter_set(rows, level, chosen, work);
+        for (int a = 0; a < rows.count; ++a) {
+            work.mean[a] = mean_of(rows.row(a), chosen, 1);
+            std::copy_n(chosen, work.length, work.answers.data() + a * work.length);
+        }
+        return Set::PRICED && Set::room(level) == Room::SOME ? level * cost : 0.0;
+    }
+
+    void answer_given(const StateRows& rows, double level, Work& work) const {
+        answer(rows, level, reply_given(rows, level, Accuracy::EXACT, work), work);
+    }
+
+    // What the last answer costs, once for all actions.
     double paid(const StateRows&, Work& work) const {
         const double cost = divergence_of(set_, summarise(work), work.answers.data(), 1);
         return cost < INFINITE ? cost : 0.0;  // at a price of 0
@@ -200,7 +224,7 @@ private:
         return {solved, base_of(rows, policy) + (row.lowest + solved.value), highest, row.spread};
     }
 
-    Saddle answer_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
+    Saddle reply_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
         begin(rows, rows.base(rows.best_minimum()), work);
         const Reply at = reply_to(rows, level, accuracy, 0, work.share, work);
         return {at.value, at.solved, 0};
@@ -347,26 +371,6 @@ private:
         if (solved.room == Room::SOME) least = set_.bounds(row, level, solved, terms).lower;
         if (solved.room == Room::NONE) least = row.mean_rise - mean_slack(row, terms);
         return base_of(rows, work.share) + (row.lowest + least);
-    }
-
-    // Nature's answer into work.answers and work.mean, in the set up to rounding: what it pays, at most.
-    double settle(const StateRows& rows, double level, const Saddle& at, Work& work) const {
-        double* chosen = work.noise_of(work.passes);
-        if (at.cut == MIXED) {
-            std::fill_n(chosen, work.length, 0.0);
-            work.game.mixture([&](int cut, double share) {
-                const double* noise = work.noise_of(cut);
-                for (int64_t j = 0; j < work.length; ++j) chosen[j] = fused(share, noise[j], chosen[j]);
-            });
-        } else {
-            std::copy_n(work.noise_of(at.cut), work.length, chosen);
-        }
-        const double cost = enter_set(rows, level, chosen, work);
-        for (int a = 0; a < rows.count; ++a) {
-            work.mean[a] = mean_of(rows.row(a), chosen, 1);
-            std::copy_n(chosen, work.length, work.answers.data() + a * work.length);
-        }
-        return Set::PRICED && Set::room(level) == Room::SOME ? level * cost : 0.0;
     }
 
     // Back towards the model where the answer has left the set; what it costs, from above.

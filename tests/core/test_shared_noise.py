@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def solve_states(ambiguity: Any, parts: int) -> list[Any]:
     memory, value, policy = np.full(S * A * kernel.memory_per_row, np.nan), np.empty(S), np.empty(S * A)
     cuts = np.linspace(0, S, parts + 1).astype(int).tolist()
     for _ in range(3):
-        for lo, hi in zip(cuts[:-1], cuts[1:], strict=True):
+        for lo, hi in pairwise(cuts):
             kernel.sweep(model, levels, outcome, lo, hi, memory, value, policy)
         outcome[:-1] = 0.9 * value
     lower, upper, q, found = np.empty(S), np.empty(S), np.empty(S * A), policy.copy()
