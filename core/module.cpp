@@ -24,6 +24,9 @@ void bind_state_norms(nb::module_& m);
 void bind_state_powers(nb::module_& m);
 void bind_state_roots(nb::module_& m);
 void bind_state_others(nb::module_& m);
+void bind_state_noise(nb::module_& m);
+void bind_state_noise_powers(nb::module_& m);
+void bind_state_noise_roots(nb::module_& m);
 void bind_learning(nb::module_& m);
 
 }  // namespace robustmdp
@@ -63,5 +66,8 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
     robustmdp::bind_state_powers(m);
     robustmdp::bind_state_roots(m);
     robustmdp::bind_state_others(m);
+    robustmdp::bind_state_noise(m);
+    robustmdp::bind_state_noise_powers(m);
+    robustmdp::bind_state_noise_roots(m);
     robustmdp::bind_learning(m);
 }

@@ -45,6 +45,7 @@ PUBLIC = [
     "PlugIn",
     "PolicyIteration",
     "RobustBellman",
+    "SharedNoise",
     "Simulator",
     "Solution",
     "Status",
@@ -147,6 +148,7 @@ SIGNATURES = {
     "MeanRisk": "(share, risk)",
     "Wasserstein": "(distance, radius, *, support, coordinates)",
     "Optimistic": "(set)",
+    "SharedNoise": "(set)",
     "DualAscent": "(steps, inner_steps, step, warm_start)",
     "Divergence": "(name, conjugate, conjugate_derivative, *, slope_at_infinity)",
 }

@@ -142,6 +142,10 @@ template <class D> struct Constrained {
 
     double multiplier(const Solved<double>& solved) const { return penalized.multiplier(solved); }
 
+    void sensitivity(const Rows<double>& row, const Solved<double>& solved, double* out) const {
+        penalized.sensitivity(row, solved, out);
+    }
+
 private:
     template <class T> static T variance(const Rows<T>& rows) {
         T total = broadcast<T>(0.0);

@@ -81,6 +81,14 @@ struct Euclidean {
         return 0.0;
     }
 
+    // out = -dP_j/dx_j at fixed multipliers
+    void sensitivity(const Rows<double>& row, const Solved<double>& solved, double* out) const {
+        for (int64_t j = 0; j < row.length; ++j) {
+            const bool keeps = row.mass(j) + (solved.distance - solved.weight * row.rise(j)) > 0.0;
+            out[j] = keeps ? solved.weight : 0.0;
+        }
+    }
+
     // How steeply the worst case falls with the budget.
     double steepness(const Rows<double>& row, double radius, const Solved<double>& solved) const {
         if (radius > 0.0) return solved.weight == INFINITE ? 0.0 : radius / solved.weight;

@@ -141,7 +141,20 @@ template <class D> struct Penalized {
                                        : fill(divergence, rows, weight, solved, out, stride);
     }
 
+    // out = -dP_j/dx_j at fixed multipliers
+    void sensitivity(const Rows<double>& row, const Solved<double>& solved, double* out) const {
+        runs_near(row, solved.weight) ? differentiate(divergence.near, row, solved, out)
+                                      : differentiate(divergence, row, solved, out);
+    }
+
 private:
+    template <class F>
+    static void differentiate(const F& f, const Rows<double>& row, const Solved<double>& solved, double* out) {
+        const double theta = 1.0 / solved.weight, shift = solved.distance * theta;
+        for (int64_t j = 0; j < row.length; ++j)
+            out[j] = row.mass(j) * theta * f.at(solved.base, fused(row.rise(j), theta, shift)).curvature;
+    }
+
     template <class F, class T>
     Solved<T> solve_with(const F& f, const Rows<T>& rows, T weight, T start, Accuracy accuracy, int limit) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0);

@@ -1,5 +1,5 @@
+#include "kept_arrays.hpp"
 #include "state_sets.hpp"
-#include "weights.hpp"
 
 namespace robustmdp {
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from robustmdp.ambiguity import Nominal as Nominal
     from robustmdp.ambiguity import Optimistic as Optimistic
     from robustmdp.ambiguity import Penalized as Penalized
+    from robustmdp.ambiguity import SharedNoise as SharedNoise
     from robustmdp.ambiguity import SRectangular as SRectangular
     from robustmdp.ambiguity import Wasserstein as Wasserstein
     from robustmdp.ambiguity import WorstCase as WorstCase
@@ -110,6 +111,7 @@ _ROOMS = {
         "Optimistic",
         "Penalized",
         "SRectangular",
+        "SharedNoise",
         "Wasserstein",
         "WorstCase",
         "worst_case",

@@ -213,17 +213,26 @@ def _total_variation(ambiguity: Any, p: Numbers, z: Numbers, discount: Any) -> A
 def worst_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
     """The primal problem as a convex program, by Clarabel; sets whose distributions are their definition."""
     q, p = cp.Variable(len(p), nonneg=True), np.asarray(p)
-    limits: list[Any] = [cp.sum(q) == 1]
-    limits += [q[j] == 0 for j, may in enumerate(can_have_mass(ambiguity, p)) if not may]
     level = ambiguity.level
     if isinstance(ambiguity, rm.Wasserstein):
         return _transport_by_cvxpy(ambiguity, p, z)
     if isinstance(ambiguity, rm.MeanRisk):
         return (1 - level) * float(p @ z) + level * worst_by_cvxpy(ambiguity.risk, p, z)
     if isinstance(ambiguity, rm.Contamination):
-        return (1 - level) * float(p @ z) + level * minimise(q @ z, limits)
+        return (1 - level) * float(p @ z) + level * minimise(q @ z, limits_of_support(ambiguity, q, p))
     if isinstance(ambiguity, rm.EntropicRisk):
-        return minimise(q @ z + cp.sum(cp.rel_entr(q, p)) / level, limits)
+        return minimise(q @ z + cp.sum(cp.rel_entr(q, p)) / level, limits_of_support(ambiguity, q, p))
+    return minimise(q @ z, limits(ambiguity, q, p))
+
+
+def limits_of_support(ambiguity: Any, q: cp.Variable, p: Any) -> list[Any]:
+    """What makes q a distribution on the successors that can have mass."""
+    return [cp.sum(q) == 1, *(q[j] == 0 for j, may in enumerate(can_have_mass(ambiguity, p)) if not may)]
+
+
+def limits(ambiguity: Any, q: cp.Variable, p: Any) -> list[Any]:
+    """What puts q into a set."""
+    level = ambiguity.level
     changes = {
         rm.L1: lambda: [
             cp.sum(cp.multiply(1.0 if ambiguity.weights is None else ambiguity.weights, cp.abs(q - p))) <= level
@@ -233,8 +242,9 @@ def worst_by_cvxpy(ambiguity: Any, p: Any, z: Any) -> float:
         rm.CVaR: lambda: [q <= p / level],
         rm.EVaR: lambda: [cp.sum(cp.rel_entr(q, p)) <= -np.log(level)],
         rm.Interval: lambda: [q >= ambiguity.lower, q <= ambiguity.upper],
+        rm.Contamination: lambda: [q >= (1 - level) * p],
     }
-    return minimise(q @ z, [*limits, *changes[type(ambiguity)]()])
+    return [*limits_of_support(ambiguity, q, p), *changes[type(ambiguity)]()]
 
 
 def values_of(mdp: rm.MDP, ambiguity_of: SetOf, start: Any, sweeps: int) -> tuple[Any, Any]:

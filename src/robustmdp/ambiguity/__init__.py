@@ -20,4 +20,5 @@ from robustmdp.ambiguity.risk import CVaR as CVaR
 from robustmdp.ambiguity.risk import EntropicRisk as EntropicRisk
 from robustmdp.ambiguity.risk import EVaR as EVaR
 from robustmdp.ambiguity.risk import MeanRisk as MeanRisk
+from robustmdp.ambiguity.shared_noise import SharedNoise as SharedNoise
 from robustmdp.ambiguity.wasserstein import Wasserstein as Wasserstein
