@@ -85,6 +85,7 @@ verify: $(VENV)/.test core
 	PYTHONPATH=tests $(BIN)/python tests/verify_rows.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_bounds.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_sets.py
+	PYTHONPATH=tests $(BIN)/python tests/verify_rectangular.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_criteria.py
 	$(BIN)/python tests/verify_certificates.py
 	$(BIN)/python tests/verify_kills.py
