@@ -37,8 +37,8 @@ def judge_state(kind: str, seed: int, index: int) -> Verdict:
     ambiguity = rm.SRectangular(state.ambiguity)
     shares = np.random.default_rng([seed, index]).dirichlet(np.full(len(state.p), 0.5))
     policy = rectangular.table_policy(state, model, shares)
-    found = rm.solve(model, ambiguity, tol=1e-10)
-    given = rm.evaluate(model, policy, ambiguity, tol=1e-10)
+    found = rm.solve(model, ambiguity)
+    given = rm.evaluate(model, policy, ambiguity)
     try:
         asked = {
             "best": (found, rectangular.best(seen)),

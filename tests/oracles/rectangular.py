@@ -85,7 +85,7 @@ def random_set(kind: str, rng: np.random.Generator, spread: float, weights: list
     """A set of rows whose level leaves nature some room."""
     radius = 10 ** rng.uniform(-3, 0.7)
     if kind in ("L1", "weighted L1"):
-        return rm.L1(radius) if weights is None else rm.L1(radius, weights=_of_all_transitions(weights))
+        return rm.L1(radius) if weights is None else rm.L1(radius, weights=_by_successor(weights))
     if kind == "L2":
         return rm.L2(radius)
     mode, divergence = divmod(KINDS.index(kind) - len(BALLS), len(random_rows.MODERATE))
@@ -93,9 +93,9 @@ def random_set(kind: str, rng: np.random.Generator, spread: float, weights: list
     return random_rows.MODES[mode](random_rows.MODERATE[divergence], level)
 
 
-def _of_all_transitions(weights: list[FloatArray]) -> FloatArray:
-    own = np.concatenate(weights)
-    return np.concatenate([own, np.ones(len(own))])
+def _by_successor(weights: list[FloatArray]) -> FloatArray:
+    """As `as_model` numbers them."""
+    return np.concatenate([[1.0], *weights, [1.0]])
 
 
 def as_model(state: State) -> rm.MDP:
