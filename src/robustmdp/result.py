@@ -201,7 +201,10 @@ class Solution:
         return frame.set_index("state" if self.value.ndim == 1 else ["step", "state"])
 
     def columns(self) -> dict[str, list[Any]]:
-        """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step"."""
+        """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step".
+
+        Where the policy is random, its likeliest action, and after it "probability".
+        """
         if self.value.ndim == 1:
             return self._stage_columns(self.value, self.lower, self.upper, self.policy)
         table: dict[str, list[Any]] = {"step": []}
@@ -229,6 +232,7 @@ class Solution:
         return {
             "state": [world.state_name(s) if world.state_names else s for s in range(len(value))],
             "action": [world.action_name(int(a)) if world.action_names else int(a) for a in actions],
+            **({} if policy.ndim == 1 else {"probability": policy.max(axis=1).tolist()}),
             "value": value.tolist(),
             "lower": lower.tolist(),
             "upper": upper.tolist(),
@@ -236,9 +240,11 @@ class Solution:
 
     def _fields(self) -> _display.Fields:
         table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
+        first = (table[name][:6] for name in ("state", "action", "value"))
+        shares = table.get("probability", [1.0] * len(table["state"]))[:6]
         shown = [
-            f"{state}: {action} ({value:.6g})"
-            for state, action, value in zip(*(table[key][:6] for key in ("state", "action", "value")), strict=True)
+            f"{state}: {_display.choice_text(str(action), share)} ({value:.6g})"
+            for state, action, value, share in zip(*first, shares, strict=True)
         ]
         n_states = self.value.shape[-1]
         more = f", ... ({n_states:,} states)" if n_states > len(shown) else ""
