@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import pickle
@@ -124,7 +125,7 @@ def test_near_the_floor(divergence: Any, form: str) -> None:
         assert found.converged
         assert found.lower[0] <= rm.evaluate(world, found.policy, rm.SRectangular(rows)).upper[0]
         values.append(found.value[0])
-    assert all(a >= b - 2e-8 for a, b in zip(values, values[1:], strict=False))
+    assert all(a >= b - 2e-8 for a, b in itertools.pairwise(values))
     assert values[-1] >= 1.0 - 1e-8
     assert values[-1] == pytest.approx(1.0, abs=0.05)
 

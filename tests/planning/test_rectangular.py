@@ -59,7 +59,7 @@ def test_no_fixed_policy_is_better_in_the_worst_case(rows: Any) -> None:
 
 @each_set
 def test_given_policies(rows: Any) -> None:
-    """The worst case of a policy attains its value, which is at most the best; one that is certain has rows of its own."""
+    """The worst case of a policy attains its value, which is at most the best; a certain one is that of rows."""
     ambiguity, rng = rm.SRectangular(rows), np.random.default_rng(4)
     best = rm.solve(GARNET, ambiguity)
     policy = rng.dirichlet(np.ones(4), size=40)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @given.levels_option
 @given.mixture_option
 @given.support_option
+@given.rectangular_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option
@@ -145,6 +146,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @given.levels_option
 @given.mixture_option
 @given.support_option
+@given.rectangular_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option

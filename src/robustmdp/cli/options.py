@@ -67,6 +67,9 @@ levels_option = click.option(
 )
 mixture_option = click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
+rectangular_option = click.option(
+    "--rectangular", metavar="sa|s", help="s: the actions of a state share the level; sa: each has its own."
+)
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
 any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
@@ -115,6 +118,7 @@ def level_options(command: Command) -> Command:
 def set_options(command: Command) -> Command:
     """One set with its level."""
     for option in (
+        rectangular_option,
         click.option("--optimistic", is_flag=True, help="Nature helps instead."),
         support_option,
         click.option("--aversion", type=float, help="Of entropic risk, per unit of reward."),

@@ -27,6 +27,7 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @given.levels_option
 @given.mixture_option
 @given.support_option
+@given.rectangular_option
 @given.discount_option
 @given.initial_option
 @given.column_option
@@ -110,7 +111,7 @@ def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str,
 
 def _sets(choice: SetChoice, source: Source, table: Any) -> list[Any]:
     """One of the sets behind a curve, for all say the same."""
-    levels = [] if choice.is_divergence else table["level"][:1].tolist()
+    levels = [] if choice.is_divergence else next(iter(table.columns.values()))[:1].tolist()
     return [choice.at(level, source.mdp, source.bounds) for level in levels]
 
 
@@ -136,6 +137,7 @@ def _say_knee(table: Any) -> None:
 @click.option("--level", type=float, multiple=True, help="The same for any other set; may be repeated.")
 @click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
 @given.support_option
+@given.rectangular_option
 @click.option("--policy", type=click.Path(), multiple=True, help="Try the policy in this file; may be repeated.")
 @click.option(
     "--within",
@@ -233,7 +235,8 @@ def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, opti
     from robustmdp import Constrained, Penalized
 
     if choice is not None:
-        name = "" if choice.is_divergence else f"{choice.name} "
+        name = "" if choice.has_divergence else f"{choice.name} "
+        name = f"s-rectangular {name}" if choice.is_shared else name
         new = ", new successors" if choice.support not in (None, "model") else ""
         return {
             f"{name}{choice.level_name} {_told(level)}{new}": choice.at(level, source.mdp, source.bounds)
