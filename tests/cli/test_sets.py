@@ -345,7 +345,7 @@ def test_random_policies_in_curves_and_tables() -> None:
     curve = record("curve", MACHINE, "--set", "ball", "--rectangular", "s", "--radii", "0.01,0.1")
     sets = [rm.SRectangular(rm.Constrained(rm.KL(), radius)) for radius in (0.01, 0.1)]
     worst = [rm.solve(rm.problems.machine_replacement(), each).value.mean() for each in sets]
-    assert curve["radius"] == [0.01, 0.1]
+    assert curve["level"] == [0.01, 0.1]
     assert curve["worst"] == pytest.approx(worst, rel=1e-5)
     shown = run("solve", MACHINE, "--set", "l1", "--radius", 0.5, "--rectangular", "s").output
     assert "repair 0.97" in shown

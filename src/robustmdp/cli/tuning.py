@@ -98,7 +98,7 @@ def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str,
     from robustmdp import Constrained
     from robustmdp.tuning import levels_for
 
-    if choice.name == "ball":
+    if choice.is_divergence and choice.name == "ball":
         spread = levels_for(source.mdp, choice.divergence, form=Constrained, threads=threads)
         return {"divergence": choice.divergence, "radii": choice.levels or spread}
     if choice.is_divergence:
