@@ -88,6 +88,7 @@ verify: $(VENV)/.test core
 	PYTHONPATH=tests $(BIN)/python tests/verify_bounds.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_sets.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_shared_noise.py
+	PYTHONPATH=tests $(BIN)/python tests/verify_rectangular.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_criteria.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_worlds.py $(WORLDS)
 	$(BIN)/python tests/verify_certificates.py

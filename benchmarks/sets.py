@@ -21,6 +21,8 @@ SETS: dict[str, tuple[Callable[[rm.MDP], object], float | None]] = {
     "mean and CVaR": (lambda mdp: rm.MeanRisk(0.5, rm.CVaR(0.3)), None),
     "L2": (lambda mdp: rm.L2(0.1), None),
     "L1, weighted": (lambda mdp: rm.L1(0.2, weights=np.linspace(0.5, 2.0, mdp.n_states)), None),
+    "L1, s-rectangular": (lambda mdp: rm.SRectangular(rm.L1(0.2)), 8.0),
+    "chi-square, s-rectangular": (lambda mdp: rm.SRectangular(rm.Constrained(rm.ChiSquare(), 0.2)), 8.0),
     "L1, any successor": (lambda mdp: rm.L1(0.2, support="all"), None),
     "Wasserstein, four neighbours": (lambda mdp: rm.Wasserstein(neighbours(mdp.n_states), 0.2), None),
 }

@@ -26,6 +26,15 @@ def as_html(title: str, fields: Fields) -> str:
     return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption>{rows}</table>"
 
 
+def choice_text(action: str, probability: float) -> str:
+    """What is done: an action, with its probability where that is not 1.
+
+    >>> choice_text("keep", 1.0), choice_text("keep", 0.7)
+    ('keep', 'keep 0.70')
+    """
+    return action if probability >= 0.995 else f"{action} {probability:.2f}"
+
+
 def shortlist(items: Sequence[str], limit: int = 6) -> str:
     """The first few items, and how many more there are."""
     shown = ", ".join(items[:limit])

@@ -234,6 +234,7 @@ class Solution:
         """The table of states: state, action, value, lower, upper; with FiniteHorizon for each step, after "step".
 
         With AverageReward: state, action, gain, gain_lower, gain_upper, bias.
+        Where the policy is random, its likeliest action, and after it "probability".
         """
         if self.value.ndim == 1:
             only = self._stage_columns(*self._bounded, self.policy)
@@ -263,6 +264,7 @@ class Solution:
         return {
             "state": [world.state_name(s) if world.state_names else s for s in range(len(value))],
             "action": [world.action_name(int(a)) if world.action_names else int(a) for a in actions],
+            **({} if policy.ndim == 1 else {"probability": policy.max(axis=1).tolist()}),
             "value": value.tolist(),
             "lower": lower.tolist(),
             "upper": upper.tolist(),
@@ -271,9 +273,11 @@ class Solution:
     def _fields(self) -> _display.Fields:
         table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
         word, values, each = ("value", self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
+        first = (table[name][:6] for name in ("state", "action", each))
+        shares = table.get("probability", [1.0] * len(table["state"]))[:6]
         shown = [
-            f"{state}: {action} ({value:.6g})"
-            for state, action, value in zip(*(table[key][:6] for key in ("state", "action", each)), strict=True)
+            f"{state}: {_display.choice_text(str(action), share)} ({value:.6g})"
+            for state, action, value, share in zip(*first, shares, strict=True)
         ]
         n_states = self.value.shape[-1]
         more = f", ... ({n_states:,} states)" if n_states > len(shown) else ""

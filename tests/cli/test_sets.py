@@ -32,6 +32,12 @@ SAME = [
     (("cvar", "--level", 0.2, "--share", 0.5), rm.MeanRisk(0.5, rm.CVaR(0.2))),
     (("evar", "--level", 0.2, "--optimistic"), rm.Optimistic(rm.EVaR(0.2))),
     (("entropic", "--aversion", 0.5), rm.EntropicRisk(0.5)),
+    (("l1", "--radius", 0.1, "--rectangular", "s"), rm.SRectangular(rm.L1(0.1))),
+    (("l1", "--radius", 0.1, "--rectangular", "sa"), rm.L1(0.1)),
+    (
+        ("ball", "--radius", 0.1, "--divergence", "kl", "--rectangular", "s", "--optimistic"),
+        rm.Optimistic(rm.SRectangular(rm.Constrained(rm.KL(), 0.1))),
+    ),
 ]
 
 
@@ -405,3 +411,26 @@ def test_advice_on_the_intervals_of_a_file(interval_file: Path) -> None:
 
 def test_match_knows_the_names() -> None:
     assert record("match", "chain", "--set", "ball", "--radius", 0.1) == record("match", "chain", "--radius", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--rectangular", "s"], "must come with --set penalty, --set ball, --set l1 or --set l2: got no set"),
+        (["--set", "cvar", "--level", "0.2", "--rectangular", "s"], "got --set cvar"),
+        (["--set", "l1", "--radius", "0.2", "--rectangular", "t"], "--rectangular must be one of sa, s: got 't'"),
+    ],
+)
+def test_which_sets_actions_can_share(words: list[str], sentence: str) -> None:
+    refused(run("solve", MACHINE, *words), sentence)
+
+
+def test_random_policies_in_curves_and_tables() -> None:
+    curve = record("curve", MACHINE, "--set", "ball", "--rectangular", "s", "--radii", "0.01,0.1")
+    sets = [rm.SRectangular(rm.Constrained(rm.KL(), radius)) for radius in (0.01, 0.1)]
+    worst = [rm.solve(rm.problems.machine_replacement(), each).value.mean() for each in sets]
+    assert curve["level"] == [0.01, 0.1]
+    assert curve["worst"] == pytest.approx(worst, rel=1e-5)
+    shown = run("solve", MACHINE, "--set", "l1", "--radius", 0.5, "--rectangular", "s").output
+    assert "repair 0.97" in shown
+    assert "The policy is random" in shown

@@ -289,7 +289,9 @@ class Ambiguity(ABC):
     def _level_text(self) -> str:
         if isinstance(self.level, float):
             return f"{self.level:g}"
-        return f"{np.nanmin(self.level):g} to {np.nanmax(self.level):g}, one per state and action"
+        known = self.level[~np.isnan(self.level)]
+        of_each = "state" if self.level.ndim == 1 else "state and action"
+        return f"{known.min(initial=np.inf):g} to {known.max(initial=-np.inf):g}, one per {of_each}"
 
     @property
     def label(self) -> str:

@@ -23,9 +23,9 @@ class SRectangular(Wrapper):
         Its level is a number or (S,) numbers.
 
     >>> from robustmdp import MDP, L1, solve
-    >>> bets = MDP.from_arrays([[[0.5, 0.5], [0.5, 0.5]]] * 2, [[[0.0, 1.0]] * 2] * 2, 0.0)  # two actions, the same
-    >>> solve(bets, L1(0.5)).value[0], solve(bets, SRectangular(L1(0.5))).value[0].round(6)  # 1/2 - 1/4, 1/2 - 1/8
-    (0.25, np.float64(0.375))
+    >>> bets = MDP.from_arrays([[[0.5, 0.5], [0.5, 0.5]]] * 2, [[[0.0, 1.0]] * 2] * 2, 0.0)
+    >>> [round(float(solve(bets, each).value[0]), 6) for each in (L1(0.5), SRectangular(L1(0.5)))]
+    [0.25, 0.375]
     """
 
     def __init__(self, set: Ambiguity) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._display import choice_text
 from robustmdp.analysis.layout import Layout
 from robustmdp.analysis.nature import Row
 from robustmdp.analysis.numbers import alike
 from robustmdp.models import MDP
+from robustmdp.operators.policy import likeliest, probability_of_likeliest
 from robustmdp.report.distribution import Outcome
 
 _SMALL = 0.1  # below, four digits are too many for a narrow column
@@ -32,6 +35,11 @@ class Names:
         if self.layout and not self.mdp.action_names and action < len(self.layout.arrows):
             return self.layout.arrows[action]
         return self.mdp.action_name(action)
+
+    def choice(self, policy: npt.NDArray[Any], state: int) -> str:
+        """The likeliest action of a policy, with its probability where it is random."""
+        name = self.action(int(likeliest(policy[[state]])[0]))
+        return choice_text(name, float(probability_of_likeliest(policy[[state]])[0]))
 
     def pair(self, row: Row) -> str:
         """Of a pair."""

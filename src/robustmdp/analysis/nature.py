@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
+from robustmdp.operators.policy import PolicyRows, likeliest, policy_rows
 from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]
@@ -32,15 +33,16 @@ class Row(NamedTuple):
 
 
 def rows_of(
-    mdp: MDP, ambiguity: Ambiguity, value: FloatArray, states: npt.ArrayLike, policy: npt.NDArray[np.int64]
+    mdp: MDP, ambiguity: Ambiguity, value: FloatArray, states: npt.ArrayLike, policy: npt.NDArray[Any]
 ) -> list[Row]:
-    """What nature makes of the pairs (state, policy[state]) when it answers to a value."""
+    """What nature makes of the states' likeliest actions when it answers to a value."""
+    actions = likeliest(policy)
     worst = RobustBellman(mdp, ambiguity).worst_case(value).model
     mdp = mdp.without_noise()  # the worst case is one of successors, too
     values = np.append(value, 0.0)
     rows = []
     for state in np.asarray(states, dtype=np.int64).tolist():
-        action = int(policy[state])
+        action = int(actions[state])
         before, after = (_entries(model, mdp.pair(state, action), values) for model in (mdp, worst))
         successors = sorted(before | after)  # nature may lead where the model does not, or not where it does
         names = tuple("the end" if s == mdp.n_states else str(s) for s in successors)
@@ -64,8 +66,9 @@ def taken_by_nature(mdp: MDP, ambiguity: Ambiguity, solution: Solution, start: F
     """What nature takes in each state, (S,): how much lower its row's mean is, times how often the policy is there."""
     worst = RobustBellman(mdp, ambiguity).worst_case(solution.value).model
     before, after = (_means(model, solution.value) for model in (mdp, worst))
-    pairs = np.array([mdp.pair(state, int(action)) for state, action in enumerate(solution.policy)])
-    return np.asarray((before - after)[pairs] * _occupancy(worst, pairs, start))
+    used = policy_rows(mdp, solution.policy)
+    taken = np.add.reduceat(used.weights * (before - after)[used.pairs], used.state_ptr[:-1])
+    return np.asarray(taken * _occupancy(worst, used, start))
 
 
 def _means(model: MDP, value: FloatArray) -> FloatArray:
@@ -77,12 +80,15 @@ def _means(model: MDP, value: FloatArray) -> FloatArray:
     return means
 
 
-def _occupancy(mdp: MDP, pairs: npt.NDArray[np.int64], start: FloatArray) -> FloatArray:
+def _occupancy(mdp: MDP, used: PolicyRows, start: FloatArray) -> FloatArray:
     """Discounted visits d = start + discount P' d, by sweeps until what is left is small."""
     import scipy.sparse as sp
 
     size = mdp.n_states
-    rows = sp.csr_array((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, size + 1))[pairs][:, :size]
+    rows = sp.csr_array((mdp.probabilities, mdp.indices, mdp.indptr), shape=(mdp.n_pairs, size + 1))[used.pairs][
+        :, :size
+    ]
+    rows = sp.csr_array((used.weights, np.arange(len(used.pairs)), used.state_ptr), (size, len(used.pairs))) @ rows
     visits, now = start.copy(), start.copy()
     for _ in range(10_000):
         now = mdp.discount * (rows.T @ now)

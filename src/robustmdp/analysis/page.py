@@ -107,16 +107,17 @@ def _decisions(study: Study, names: Names) -> tuple[Block, ...]:
     robust, states, which = study.robust, study.changed, _which(study)
     if not len(states):
         return (Paragraph(f"Nowhere: the {which} decides as the trusting one does, but where actions are as good."),)
-    lost = robust.q[states, robust.policy[states]] - robust.q[states, study.trusting.policy[states]]
-    order = states[np.argsort(-lost, kind="stable")][:_MOST_ROWS]
+    lost = study.lost(study.trusting.policy)[states]
+    place = np.argsort(-lost, kind="stable")[:_MOST_ROWS]
+    order, gains = states[place], lost[place].tolist()
     kept, given_up = (
         rows_of(study.mdp, study.doubt, robust.value, order, policy)
         for policy in (robust.policy, study.trusting.policy)
     )
     body = tuple(
-        (names.state(new.state), names.action(old.action), names.action(new.action),
-         float(robust.q[new.state, new.action] - robust.q[old.state, old.action]), names.pull(old), names.pull(new))
-        for old, new in zip(given_up, kept, strict=True)
+        (names.state(new.state), names.action(old.action), names.choice(robust.policy, new.state),
+         gain, names.pull(old), names.pull(new))
+        for old, new, gain in zip(given_up, kept, gains, strict=True)
     )  # fmt: skip
     header = ("state", "trusting", "robust", "gain in the worst case", "nature moves, if trusting", "… if robust")
     count = f"{len(states):,} of {study.mdp.n_states:,} states" if len(states) > 1 else "1 state"

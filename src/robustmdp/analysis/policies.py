@@ -8,6 +8,7 @@ from robustmdp.analysis.names import Names
 from robustmdp.analysis.numbers import alike, short
 from robustmdp.analysis.study import Study
 from robustmdp.analysis.sweep import Sweep
+from robustmdp.operators.policy import probability_of_likeliest
 from robustmdp.planning.continuation import Stage
 from robustmdp.report import Cell, DataTable, Grid
 from robustmdp.report.blocks import Block
@@ -40,13 +41,19 @@ def policy_table(study: Study, names: Names, robust: Solution | Stage, changed: 
     """Changed states first, where there is not room for all."""
     order = [*sorted(changed), *(s for s in range(study.mdp.n_states) if s not in changed)][:_MOST_STATES]
     shown = sorted(order)
-    actions = ((int(policy[s]) for s in shown) for policy in (robust.policy, study.trusting.policy))
-    columns = ([names.action(action) for action in each] for each in actions)
+    columns = ([names.choice(policy, s) for s in shown] for policy in (robust.policy, study.trusting.policy))
     rows = tuple(zip(map(names.state, shown), *columns, alike(robust.value[shown]), strict=True))
     more = "" if len(shown) == study.mdp.n_states else f" ({len(shown)} of {study.mdp.n_states:,} states)"
     header = ("state", "robust", "trusting", "worst case")
     marked = tuple(place for place, s in enumerate(shown) if s in changed)
-    return DataTable(header, rows, f"{title}{more}", marked_rows=marked)
+    return DataTable(header, rows, f"{title}{more}{_random(robust)}", marked_rows=marked)
+
+
+def _random(robust: Solution | Stage) -> str:
+    """What a title says of a policy that is random."""
+    if probability_of_likeliest(robust.policy).min() == 1.0:
+        return ""
+    return "; the policy is random: a number beside the likeliest action is its probability"
 
 
 def policy_grid(
@@ -65,9 +72,9 @@ def policy_grid(
     for state in range(layout.n_states):
         row, column = layout.place(state)
         closed = state in layout.closed
-        arrow = "" if closed else names.action(int(solution.policy[state]))
+        arrow = "" if closed else names.choice(solution.policy, state)
         value = None if closed else float(solution.value[state])
         told = names.state(state) if value is None else f"{names.state(state)}: {arrow}, {short(value)}"
         detail = told if layout.n_states <= _TELLING else ""
         cells.append(Cell(row, column, layout.mark(state), arrow, value, state in changed, detail))
-    return Grid(title, layout.rows, layout.columns, tuple(cells), caption, *scale)
+    return Grid(f"{title}{_random(solution)}", layout.rows, layout.columns, tuple(cells), caption, *scale)

@@ -16,6 +16,7 @@ from robustmdp.analysis.sweep import LEVELS, FloatArray, Sweep, sweep
 from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, check_divergence
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
+from robustmdp.operators import RobustBellman
 from robustmdp.planning import solve
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
@@ -106,11 +107,18 @@ class Study:
         """The states in which `robust` decides otherwise than the policy that trusts the model."""
         return self._worse(self.trusting.policy)
 
-    def _worse(self, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The states in which a policy's action is certainly worse than that of `robust`, guarding as it does."""
-        states = np.arange(self.mdp.n_states)
-        lost = self.robust.q[states, self.robust.policy] - self.robust.q[states, policy]
-        return certainly_worse(lost, self.robust, policy)
+    def _worse(self, policy: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The states in which a policy's choice is certainly worse than that of `robust`, guarding as it does."""
+        return certainly_worse(self.lost(policy), self.robust, policy)
+
+    def lost(self, policy: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """What a policy's choice loses in each state against that of `robust`, (S,)."""
+        value = self.robust.value
+        return np.asarray(value - self._guard.apply_policy(policy, value))
+
+    @cached_property
+    def _guard(self) -> RobustBellman:
+        return RobustBellman(self.mdp, self.doubt)
 
 
 def study(

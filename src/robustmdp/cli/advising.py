@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @given.mixture_option
 @given.support_option
 @given.distance_option
+@given.rectangular_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option
@@ -147,6 +148,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @given.mixture_option
 @given.support_option
 @given.distance_option
+@given.rectangular_option
 @given.discount_option
 @given.confidence_option
 @given.initial_option

@@ -70,6 +70,9 @@ support_option = click.option("--support", metavar="STATES", help="Where l1, ...
 distance_option = click.option(
     "--distance", type=click.Path(), help="Of wasserstein: distances or coordinates of states, .csv, .npy or .npz."
 )
+rectangular_option = click.option(
+    "--rectangular", metavar="sa|s", help="s: the actions of a state share the level; sa: each has its own."
+)
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
 any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
@@ -118,6 +121,7 @@ def level_options(command: Command) -> Command:
 def set_options(command: Command) -> Command:
     """One set with its level."""
     for option in (
+        rectangular_option,
         click.option("--optimistic", is_flag=True, help="Nature helps instead."),
         distance_option,
         support_option,

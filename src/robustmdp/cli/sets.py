@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("weight", "radius", "level", "share", "aversion")  # options that hold numbers
 _CURVE_LEVELS = 50
+_SHARED = ("penalty", "ball", "l1", "l2")  # sets whose level the actions of a state can share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,8 @@ class SetChoice:
     share : of a risk measure, where a mixture with the mean was asked for
     support : "all", "model" or states with commas between them
     distance : the file of a Wasserstein ball's distances
+    is_shared : whether the actions of a state share the level
+    divergence_word : the divergence as it was typed
     """
 
     name: str | None
@@ -83,14 +86,18 @@ class SetChoice:
     support: str | None = None
     optimistic: bool = False
     distance: str | None = None
+    is_shared: bool = False
+    divergence_word: str = ""
 
     def at(self, level: float, mdp: MDP, bounds: Interval | None = None) -> Ambiguity:
         """The set of that level; `bounds` are the intervals of the model's file, if it has any."""
-        from robustmdp import MeanRisk, Optimistic
+        from robustmdp import MeanRisk, Optimistic, SRectangular
 
         found = self._plain(level, mdp, bounds)
         if self.share is not None:
             found = MeanRisk(self.share, found)
+        if self.is_shared:
+            found = SRectangular(found)
         return Optimistic(found) if self.optimistic else found
 
     def _plain(self, level: float, mdp: MDP, bounds: Interval | None) -> Ambiguity:
@@ -121,8 +128,13 @@ class SetChoice:
             return []
         support = "" if self.support is None else f", support={self._support_code()}"
         distance = "" if self.distance is None else f"rm.read_distance({self.distance!r}), "
-        found = f"rm.{_CLASSES[self.name]}({distance}level{support})"  # type: ignore[index]
+        if self.has_divergence:
+            form = "Penalized" if self.name == "penalty" else "Constrained"
+            found = f"rm.{form}(rm.{self.divergence!r}, level)"
+        else:
+            found = f"rm.{_CLASSES[self.name]}({distance}level{support})"  # type: ignore[index]
         found = found if self.share is None else f"rm.MeanRisk({self.share!r}, {found})"
+        found = f"rm.SRectangular({found})" if self.is_shared else found
         return [f"set_at = lambda level: {found}"]
 
     def _support_code(self) -> str:
@@ -134,8 +146,10 @@ class SetChoice:
         """The options that ask for one set of this kind."""
         typed = f"--set {self.name} --{_KINDS[self.name].level} {level:.6g}"  # type: ignore[index]
         share = "" if self.share is None else f" --share {self.share:g}"
+        divergence = f" --divergence {self.divergence_word}" if self.has_divergence else ""
         distance = "" if self.distance is None else f" --distance {shlex.quote(self.distance)}"
-        return f"{typed}{share}{distance}" + ("" if self.support is None else f" --support {self.support}")
+        support = "" if self.support is None else f" --support {self.support}"
+        return f"{typed}{divergence}{share}{distance}{support}" + (" --rectangular s" if self.is_shared else "")
 
     @property
     def level_name(self) -> str:
@@ -144,8 +158,13 @@ class SetChoice:
 
     @property
     def is_divergence(self) -> bool:
-        """Whether it is one of the paper's sets, or none at all."""
-        return self.name in (None, "penalty", "ball")
+        """Whether it is one of the paper's sets, pair by pair, or none at all."""
+        return self.name is None or (self.has_divergence and not self.is_shared)
+
+    @property
+    def has_divergence(self) -> bool:
+        """Whether its level is measured in --divergence."""
+        return self.name in ("penalty", "ball")
 
     def within(self, bounds: Interval | None) -> SetChoice:
         """The intervals of a file where nothing else was asked for."""
@@ -156,18 +175,22 @@ class SetChoice:
     def __str__(self) -> str:
         support = "" if self.support is None else f", support {self.support}"
         share = "" if self.share is None else f", a share of {self.share:g} beside the mean"
-        return f"{self.name}{support}{share}"
+        return f"{'s-rectangular ' if self.is_shared else ''}{self.name}{support}{share}"
 
     def curve_levels(self, mdp: MDP, threads: int | None) -> list[float]:
         """Those that were typed, or some from hardly robust to nearly the minimum over the successors."""
         import numpy as np
 
-        from robustmdp import KL
+        from robustmdp import KL, Constrained, Penalized
         from robustmdp.tuning import levels_for
 
         assert self.name is not None
         if self.levels:
             return list(self.levels)
+        if self.has_divergence:
+            form: Any = Penalized if self.name == "penalty" else Constrained
+            found = levels_for(mdp, self.divergence, count=_CURVE_LEVELS, form=form, threads=threads)
+            return found.tolist()  # type: ignore[no-any-return]
         span = _KINDS[self.name].span
         if self.distance is not None:
             largest = self.at(1.0, mdp).largest_distance  # type: ignore[attr-defined]
@@ -222,6 +245,7 @@ def parse_set(
     given = [name for name in _LEVELS if typed[name]]
     given += [option for option in ("support", "distance") if options.get(option) is not None]
     name = _name_of(options.get("set_name"), given, spelled)
+    is_shared = _is_shared(options.get("rectangular"), name)
     if name is None:
         return SetChoice(None, (), divergence, optimistic=bool(options.get("optimistic")))
     kind = _KINDS[name]
@@ -243,7 +267,21 @@ def parse_set(
         options.get("support"),
         bool(options.get("optimistic")),
         options.get("distance"),
+        is_shared,
+        options["divergence"],
     )
+
+
+def _is_shared(word: str | None, name: str | None) -> bool:
+    """Whether --rectangular asks for one level for all actions of a state, which not every set can have."""
+    if word is None or word.lower() == "sa":
+        return False
+    if word.lower() != "s":
+        _checks.nearest("--rectangular", word, ("sa", "s"))
+    fitting = _listed([f"--set {each}" for each in _SHARED], "or")
+    came = "no set" if name is None else f"--set {name}"
+    _checks.must(name in _SHARED, f"--rectangular s must come with {fitting}: got {came}")
+    return True
 
 
 def _as_tuple(given: Any) -> tuple[float, ...]:

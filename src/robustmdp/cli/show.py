@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from robustmdp._display import choice_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -135,6 +137,9 @@ def print_solution(
     header += ("bias",) if certified and solution.gain is not None else ()
     columns, n_states = solution.columns(), solution.value.shape[-1]
     columns.pop("step", None)  # with several steps, the first of them is shown
+    shares = columns.pop("probability", None)
+    if shares is not None:
+        columns["action"] = [choice_text(str(a), p) for a, p in zip(columns["action"], shares, strict=True)]
     table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
     cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
     right = [place > 1 for place in range(len(header))]
@@ -143,8 +148,10 @@ def print_solution(
         state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
         chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
+    is_random = shares is not None and min(shares) < 1.0
+    random = ["The policy is random: a number beside an action is its probability; --out has all of them."] * is_random
     steps = ["This is the first step: --out or --json have all."] if solution.value.ndim > 1 else []
-    for sentence in (*last, *steps, *notes_on(ambiguity), str(solution.status)):
+    for sentence in (*last, *steps, *random, *notes_on(ambiguity), str(solution.status)):
         say(sentence)
 
 

@@ -28,6 +28,7 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @given.mixture_option
 @given.support_option
 @given.distance_option
+@given.rectangular_option
 @given.discount_option
 @given.initial_option
 @given.column_option
@@ -98,7 +99,7 @@ def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str,
     from robustmdp import Constrained
     from robustmdp.tuning import levels_for
 
-    if choice.name == "ball":
+    if choice.is_divergence and choice.name == "ball":
         spread = levels_for(source.mdp, choice.divergence, form=Constrained, threads=threads)
         return {"divergence": choice.divergence, "radii": choice.levels or spread}
     if choice.is_divergence:
@@ -111,7 +112,7 @@ def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str,
 
 def _sets(choice: SetChoice, source: Source, table: Any) -> list[Any]:
     """One of the sets behind a curve, for all say the same."""
-    levels = [] if choice.is_divergence else table["level"][:1].tolist()
+    levels = [] if choice.is_divergence else next(iter(table.columns.values()))[:1].tolist()
     return [choice.at(level, source.mdp, source.bounds) for level in levels]
 
 
@@ -138,6 +139,7 @@ def _say_knee(table: Any) -> None:
 @click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
 @given.support_option
 @given.distance_option
+@given.rectangular_option
 @click.option("--policy", type=click.Path(), multiple=True, help="Try the policy in this file; may be repeated.")
 @click.option(
     "--within",
@@ -235,7 +237,8 @@ def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, opti
     from robustmdp import Constrained, Penalized
 
     if choice is not None:
-        name = "" if choice.is_divergence else f"{choice.name} "
+        name = "" if choice.has_divergence else f"{choice.name} "
+        name = f"s-rectangular {name}" if choice.is_shared else name
         new = ", new successors" if choice.support not in (None, "model") else ""
         return {
             f"{name}{choice.level_name} {_told(level)}{new}": choice.at(level, source.mdp, source.bounds)

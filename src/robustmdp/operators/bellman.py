@@ -198,9 +198,9 @@ class RobustBellman:
         mdp = self.mdp
         table = np.asarray(q, dtype=np.float64)
         out = self._result(out, (mdp.n_states, mdp.n_actions))
-        self.q_pairs(np.maximum.reduceat(mdp.pairs(table, "q"), mdp.state_ptr[:-1]))
+        q = self.q_pairs(np.maximum.reduceat(mdp.pairs(table, "q"), mdp.state_ptr[:-1]))
         out[...] = -np.inf
-        out[mdp.states, mdp.actions] = self._q
+        out[mdp.states, mdp.actions] = q
         return out
 
     def apply_policy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,33 @@ class PolicyPairs(NamedTuple):
 
     pairs: IntArray
     weights: FloatArray
+
+
+def likeliest(policy: npt.NDArray[Any]) -> IntArray:
+    """The likeliest action of each state, (S,), of (S,) actions or (S, A) probabilities.
+
+    >>> likeliest(np.array([[0.3, 0.7], [1.0, 0.0]])).tolist()
+    [1, 0]
+    """
+    return np.asarray(policy if policy.ndim == 1 else policy.argmax(axis=1), dtype=np.int64)
+
+
+def probability_of_likeliest(policy: npt.NDArray[Any]) -> FloatArray:
+    """(S,): 1 where actions are certain."""
+    return np.ones(len(policy)) if policy.ndim == 1 else np.asarray(policy.max(axis=1))
+
+
+def differ(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """The states in which two policies do not do the same, (S,); each is (S,) actions or (S, A) probabilities.
+
+    >>> differ(np.array([1, 0]), np.array([[0.3, 0.7], [1.0, 0.0]])).tolist()
+    [True, False]
+    """
+    if first.ndim == second.ndim == 1:
+        return np.asarray(first != second)
+    n_actions = (first if first.ndim > 1 else second).shape[1]
+    tables = (policy if policy.ndim > 1 else np.eye(n_actions)[policy] for policy in (first, second))
+    return np.asarray((next(tables) != next(tables)).any(axis=1))
 
 
 def policy_array(policy: npt.ArrayLike) -> npt.NDArray[np.generic]:

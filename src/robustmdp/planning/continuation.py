@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ class Stage:
     ambiguity: Ambiguity
     lower: FloatArray
     upper: FloatArray
-    policy: IntArray
+    policy: npt.NDArray[Any]
     status: Status
 
     @property
@@ -147,7 +148,8 @@ class Walk:
 
     def _among_all(self, ambiguity: Ambiguity, start: FloatArray | None) -> Stage:
         stage, v, bracket = follow(self._operator(self.mdp, ambiguity), start, self._tol)
-        if self.mdp.nnz >= _LARGE:
+        # Where actions share a budget, one that is left out may still take some of it.
+        if self.mdp.nnz >= _LARGE and not ambiguity.is_statewise:
             self._reference, self._few = _Reference(self.mdp, ambiguity, v, bracket.q_upper), None
         return stage
 

@@ -16,8 +16,8 @@ from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.policy import policy_rows
-from robustmdp.planning import solve
+from robustmdp.operators.policy import differ, policy_rows
+from robustmdp.planning import evaluate, solve
 from robustmdp.planning.continuation import Stage, Walk, follow
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -234,13 +234,22 @@ def points_along(
         doubted, changed = robust, np.empty(0, np.int64)
         if not np.array_equal(robust.policy, policy):
             policy = robust.policy
-            chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
-            under_model = whole(follow(chain, under_model, tol)[0]).value
-        if not np.array_equal(policy, trusting.policy):
+            under_model = _value_under_model(mdp, policy, under_model, tol, threads)
+        if differ(policy, trusting.policy).any():
             doubted = whole(alone.step(_place(level), ambiguity.restricted(mdp, used)))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
+
+
+def _value_under_model(
+    mdp: MDP, policy: npt.NDArray[Any], start: FloatArray, tol: float, threads: int | None
+) -> FloatArray:
+    """(S,); rows that are mixed are not rows of the model, so that a random policy has no world of its own."""
+    if policy.ndim > 1:
+        return whole(evaluate(mdp, policy, Nominal(), tol=tol, threads=threads, start=start)).value
+    chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
+    return whole(follow(chain, start, tol)[0]).value
 
 
 def is_rising(points: Sequence[Point]) -> bool:
@@ -256,9 +265,9 @@ def under(mdp: MDP, policy: npt.NDArray[np.int64]) -> MDP:
     return mdp.restricted(policy_rows(mdp, policy).pairs)
 
 
-def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The states in which a policy's action loses against the robust one, by more than errors; ties are no change."""
-    return np.flatnonzero((robust.policy != policy) & (lost > 2.0 * robust.error_bound))
+def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The states in which a policy's choice loses against the robust one, by more than errors; ties are no change."""
+    return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 
 
 def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Table:

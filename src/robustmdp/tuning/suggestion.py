@@ -13,6 +13,7 @@ from robustmdp import _checks, _display
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
+from robustmdp.operators.policy import differ
 from robustmdp.planning import solve
 from robustmdp.planning.continuation import solve_along
 from robustmdp.result import Solution
@@ -237,7 +238,7 @@ class _Trial:
         word = self.table.notes["word"]
         smallest = "least robust" if word == "level" else "smallest"
         if self.place == 0:
-            alike = all(np.array_equal(each.policy, self.solutions[0].policy) for each in self.solutions)
+            alike = all(not differ(each.policy, self.solutions[0].policy).any() for each in self.solutions)
             best = (
                 "Every level that was tried leads to the same policy."
                 if alike
