@@ -14,12 +14,14 @@ from oracles.random_rows import MODERATE
 
 ERROR = 1e-6  # Clarabel's, relative to the largest outcome
 WIDTH = 1e-8
+# At small weights Clarabel's least value of a fourth power is above that of distributions that are known.
+JUDGED = [divergence for divergence in MODERATE if divergence != rm.CressieRead(4.0)]
 
 
 def random_sets(rng: Any, n: int) -> list[Any]:
     """One of each kind."""
     level = float(10.0 ** rng.uniform(-2.5, 0.5))
-    sets = [form(divergence, level) for divergence in MODERATE for form in (rm.Constrained, rm.Penalized)]
+    sets = [form(divergence, level) for divergence in JUDGED for form in (rm.Constrained, rm.Penalized)]
     weights, share = rng.uniform(0.5, 2.0, size=n), float(rng.uniform(0.05, 1.0))
     return [*sets, rm.L1(level), rm.L1(level, weights=weights), rm.L2(level), rm.LInf(level), rm.CVaR(share)]
 

@@ -70,6 +70,7 @@ public:
         double value;
         Solved<double> solved;
         int cut;  // or MIXED
+        bool is_closed = true;  // whether that answer gives no action more than the value
     };
 
     // The best policy against nature, in work.share.
@@ -85,7 +86,13 @@ public:
             work.kink_count = 0;
             return {top, without_room(mix(rows, work.share, work)), 0};
         }
-        return search(rows, level, accuracy, top - floor, work);
+        Saddle found = search(rows, level, accuracy, top - floor, work);
+        // From the best policy again: what was learnt far from it leads the game astray.
+        for (int again = 0; again < 3 && accuracy == Accuracy::EXACT && !found.is_closed; ++again) {
+            std::copy_n(work.share.data(), rows.count, work.trial.data());
+            found = search(rows, level, accuracy, top - floor, work);
+        }
+        return found;
     }
 
     // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
@@ -263,6 +270,7 @@ private:
             if (next == Next::END) break;
         }
         find_kinks(rows, so_far.best, work);
+        so_far.best.is_closed = so_far.upper - so_far.best.value <= 64.0 * so_far.tolerance;
         return so_far.best;
     }
 
