@@ -44,6 +44,7 @@ PUBLIC = [
     "PlugIn",
     "PolicyIteration",
     "RobustBellman",
+    "SRectangular",
     "Simulator",
     "Solution",
     "Status",
@@ -143,6 +144,7 @@ SIGNATURES = {
     "EntropicRisk": "(aversion)",
     "MeanRisk": "(share, risk)",
     "Optimistic": "(set)",
+    "SRectangular": "(set)",
     "DualAscent": "(steps, inner_steps, step, warm_start)",
     "Divergence": "(name, conjugate, conjugate_derivative, *, slope_at_infinity)",
 }
