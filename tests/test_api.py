@@ -45,6 +45,7 @@ PUBLIC = [
     "PlugIn",
     "PolicyIteration",
     "RobustBellman",
+    "SRectangular",
     "SharedNoise",
     "Simulator",
     "Solution",
@@ -149,6 +150,7 @@ SIGNATURES = {
     "Wasserstein": "(distance, radius, *, support, coordinates)",
     "Optimistic": "(set)",
     "SharedNoise": "(set)",
+    "SRectangular": "(set)",
     "DualAscent": "(steps, inner_steps, step, warm_start)",
     "Divergence": "(name, conjugate, conjugate_derivative, *, slope_at_infinity)",
 }

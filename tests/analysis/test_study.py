@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -336,3 +337,15 @@ def test_a_function_without_levels_is_refused() -> None:
         rm.analyse(rm.problems.machine_replacement(), rm.CVaR)
     with pytest.raises(ValueError, match="levels must hold a number above 0"):
         rm.analyse(rm.problems.machine_replacement(), lambda level: rm.L1(level + 1.0), levels=[-0.5, 0.0])
+
+
+def test_random_policies(tmp_path: Path) -> None:
+    """The likeliest action with its probability, and the states in which the trusting action alone is worse."""
+    machine = rm.problems.machine_replacement()
+    analysis = rm.analyse(machine, lambda level: rm.SRectangular(rm.L1(level)), levels=[0.1, 0.5, 1.0])
+    page = analysis.write(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "the policy is random" in page
+    assert "repair 0.9" in page
+    curve = rm.robustness_curve(machine, lambda level: rm.SRectangular(rm.L1(level)), levels=[0.0, 0.5])
+    assert curve["changed"].tolist()[0] == 0 < curve["changed"].tolist()[1]
+    assert (curve["worst"] >= curve["trusting"] - curve["error_bound"]).all()

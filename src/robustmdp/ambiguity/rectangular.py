@@ -23,8 +23,8 @@ class SRectangular(Wrapper):
         Its level is a number or (S,) numbers.
 
     >>> from robustmdp import MDP, L1, solve
-    >>> bets = MDP.from_arrays([[[0.5, 0.5], [0.5, 0.5]]] * 2, [[[0.0, 1.0]] * 2] * 2, 0.0)
-    >>> [round(float(solve(bets, each).value[0]), 6) for each in (L1(0.5), SRectangular(L1(0.5)))]
+    >>> bets = MDP.from_arrays([[[0.5, 0.5], [0.5, 0.5]]] * 2, [[[0.0, 1.0]] * 2] * 2, 0.0)  # two actions, the same
+    >>> [round(float(solve(bets, each).value[0]), 6) for each in (L1(0.5), SRectangular(L1(0.5)))]  # less 1/4, 1/8
     [0.25, 0.375]
     """
 

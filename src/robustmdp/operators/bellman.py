@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -133,6 +134,8 @@ class RobustBellman:
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
         self._prepare_threads()
+
+    __signature__ = inspect.Signature(list(inspect.signature(__init__).parameters.values())[1:])  # not that of __new__
 
     def _make_kernel(self) -> None:
         self._kernel = self.ambiguity.kernel_for(self.mdp)
