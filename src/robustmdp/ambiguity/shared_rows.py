@@ -490,7 +490,8 @@ class SharedPrice(SharedRows):
         policy = price[block.owner] * blend(peak.share[block.owner], left.rows.theta, right.rows.theta)
         total = block.total(policy)
         # What nobody needs at the floor goes to an action that cannot earn less.
-        rest = np.where(right.spot.x <= 4.0 * EPS, np.maximum(1.0 - total, 0.0), 0.0)
+        is_low = np.isinf(left.spot.slope) & (right.spot.x < 1e-6)
+        rest = np.where(is_low, np.maximum(1.0 - total, 0.0), 0.0)
         policy = policy / (total + rest)[block.owner] + rest[block.owner] * block.choose(block.base)
         best = choose(is_left[block.owner], left.rows, right.rows)
         height, place = (np.where(is_left, a, b) for a, b in zip(left.spot[1::-1], right.spot[1::-1], strict=True))
