@@ -78,7 +78,9 @@ def random_policy(mdp: rm.MDP, rng: np.random.Generator) -> np.ndarray:
 
 def assert_alike(mine: Any, known: Any, v: np.ndarray, policy: np.ndarray | None = None) -> None:
     """Values and certified bounds of one step, each within the other's bounds."""
-    one, other = ((b.bracket(v, policy_rows(b.mdp, policy)) if policy is not None else b.bracket(v)) for b in (mine, known))
+    one, other = (
+        (b.bracket(v, policy_rows(b.mdp, policy)) if policy is not None else b.bracket(v)) for b in (mine, known)
+    )
     widths = (one.upper - one.lower) + (other.upper - other.lower)
     value, expected = (b.apply(v) if policy is None else b.apply_policy(policy, v) for b in (mine, known))
     assert np.all(np.abs(value - expected) <= widths + 1e-9)

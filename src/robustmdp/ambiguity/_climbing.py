@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
 from robustmdp.ambiguity._conjugate_rows import FAST
@@ -47,7 +46,7 @@ class Peak(NamedTuple):
         return np.asarray(np.isinf(self.right.spot.slope) | (is_higher & np.isfinite(self.left.spot.slope)))
 
 
-# g, (groups,), decreasing in z with the sign of the slope; dx/dz; and the side, at some z of some groups with their rows.
+# At some z of some groups with their rows: g, decreasing in z, with the sign of the slope; dx/dz; the side.
 Look = Callable[[IntArray, IntArray, FloatArray], tuple[FloatArray, FloatArray, Side]]
 
 
@@ -62,7 +61,7 @@ def climb(
     *,
     starts_at_low: bool = False,
 ) -> Peak:
-    """The highest points between x = 0 and x = `far`, to heights within `tolerance` units, both sides of them unless FAST.
+    """The highest points between x = 0 and x = `far`, within `tolerance` units; both sides unless FAST.
 
     `owner` is the group of each row, ascending. The lower end is a point to look at where it `starts_at_low`.
     """
@@ -77,7 +76,9 @@ def climb(
         bracket.narrow(z, g, np.tanh(0.25 * g))
         gap, cut = _meet_tangents(peak)
         unit = side.spot.unit
-        done = (gap <= tolerance * unit) | (bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low)))
+        done = (gap <= tolerance * unit) | (
+            bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
+        )
         if starts_at_low:
             done |= (bracket.high <= bracket.low) & ~up
         if tolerance >= FAST:
