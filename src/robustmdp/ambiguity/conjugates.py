@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _core
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
-from robustmdp.ambiguity.base import FloatArray, RowKernel, StateKernel
+from robustmdp.ambiguity.base import FloatArray, RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences._functions import Conjugate
@@ -45,28 +44,7 @@ def constrained_kernel(divergence: FDivergence) -> RowKernel:
     return kernel
 
 
-def shared_budget_kernel(divergence: FDivergence) -> StateKernel:
-    """The kernel of states whose actions share the ball of a divergence."""
-    kernel: StateKernel = _core.state_constrained(_compiled(divergence))
-    return kernel
-
-
-def shared_price_kernel(divergence: FDivergence) -> StateKernel:
-    """The kernel of states whose actions share the penalty of a divergence."""
-    kernel: StateKernel = _core.state_penalized(_compiled(divergence))
-    return kernel
-
-
-def _compiled(divergence: FDivergence) -> Any:
-    core = divergence.core
-    _checks.must(
-        not isinstance(core, Conjugate),
-        f"divergence must be one of the package's where actions share a level: got {divergence!r}",
-    )
-    return core
-
-
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Rows whose level leaves nature some room but not all, in units of their spread, and their places in the block."""
 
     solver: ConjugateRows
@@ -77,7 +55,7 @@ class _Part(NamedTuple):
     at: npt.NDArray[np.int64]
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """Nature's answer as a mixture, the better dual value and its multipliers, what to remember."""
 
     tilts: tuple[Tilt, ...]
@@ -88,7 +66,7 @@ class _Found(NamedTuple):
     memory: FloatArray
 
 
-class _Plane(NamedTuple):
+class Plane(NamedTuple):
     """Moments of one answer t of nature's, each bounded from above, (count,)."""
 
     excess: FloatArray  # E(f*(s) - s)
@@ -119,11 +97,11 @@ class _ConjugateKernel(RowwiseKernel):
         """The level for outcomes in units of their spread."""
 
     @abstractmethod
-    def _find(self, part: _Part, tolerance: float) -> _Found:
+    def find(self, part: Part, tolerance: float) -> Found:
         """Solve rows."""
 
     @abstractmethod
-    def _bound(self, part: _Part, found: _Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> Bounds:
         """Certified bounds, in units of the spread from the minimum on."""
 
     @abstractmethod
@@ -132,22 +110,22 @@ class _ConjugateKernel(RowwiseKernel):
 
     @np.errstate(all="ignore")
     def solve_rows(self, rows: Rows, model: Any) -> Values:
-        scaled, lowest, spread = _scale(rows)
+        scaled, lowest, spread = scale_rows(rows)
         value = np.where(self._is_nominal(rows.level), scaled.mean, 0.0)
         memory = np.full_like(rows.memory, np.nan)
         if (part := self._with_room(rows, scaled, spread, model)) is not None:
-            found = self._find(part, search.FAST)
+            found = self.find(part, search.FAST)
             value[part.at], memory[part.at] = found.value, found.memory
         return Values(rows.reward + (lowest + spread * value), memory)
 
     @np.errstate(all="ignore")
     def bound_rows(self, rows: Rows, model: Any) -> Bounds:
-        scaled, lowest, spread = _scale(rows)
-        nominal, rounding = self._is_nominal(rows.level), _terms(rows) * EPS
+        scaled, lowest, spread = scale_rows(rows)
+        nominal, rounding = self._is_nominal(rows.level), count_terms(rows) * EPS
         lower = np.where(nominal, scaled.mean - rounding, 0.0)
         upper = np.where(nominal, scaled.mean + rounding, 0.0)
         if (part := self._with_room(rows, scaled, spread, model)) is not None:
-            bounds = self._bound(part, self._find(part, search.EXACT))
+            bounds = self.bound(part, self.find(part, search.EXACT))
             # The minimum and the mean are bounds as well.
             lower[part.at] = np.fmax(bounds.lower, 0.0)
             upper[part.at] = np.fmin(bounds.upper, (scaled.mean + rounding)[part.at])
@@ -155,15 +133,15 @@ class _ConjugateKernel(RowwiseKernel):
 
     @np.errstate(all="ignore")
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
-        scaled, lowest, spread = _scale(rows)
+        scaled, lowest, spread = scale_rows(rows)
         nominal, free = self._is_nominal(rows.level), self._is_free(rows.level) & (spread > 0.0)
         at_bottom = np.where(scaled.rise == 0.0, rows.p / scaled.lowest_mass, 0.0)
         distribution = np.where(free, at_bottom, rows.p)
         value = np.where(nominal, scaled.mean, 0.0)
         eta, primal, penalty, weight = value.copy(), value.copy(), np.zeros_like(value), np.where(nominal, np.inf, 0.0)
         if (part := self._with_room(rows, scaled, spread, model)) is not None:
-            found = self._find(part, search.EXACT)
-            answer, cost = _mix(part, found, at_bottom[:, part.at])
+            found = self.find(part, search.EXACT)
+            answer, cost = mix_answer(part, found, at_bottom[:, part.at])
             distribution[:, part.at] = answer
             value[part.at], penalty[part.at] = found.value, self._payment(part.level, cost)
             primal[part.at] = sum_rows(answer * part.rows.rise) + penalty[part.at]
@@ -177,14 +155,14 @@ class _ConjugateKernel(RowwiseKernel):
             weight,
         )
 
-    def _with_room(self, rows: Rows, scaled: Scaled, spread: FloatArray, model: Any) -> _Part | None:
+    def _with_room(self, rows: Rows, scaled: Scaled, spread: FloatArray, model: Any) -> Part | None:
         at = np.flatnonzero(~self._is_nominal(rows.level) & ~self._is_free(rows.level) & (spread > 0.0))
         if not at.size:
             return None
         level = self._scale_level(rows.level[at], spread[at])
-        return _Part(self._choose(model), take(scaled, at), level, rows.memory[at], _terms(rows)[at], at)
+        return Part(self.choose_solver(model), take(scaled, at), level, rows.memory[at], count_terms(rows)[at], at)
 
-    def _choose(self, model: Any) -> ConjugateRows:
+    def choose_solver(self, model: Any) -> ConjugateRows:
         """Machine code where it pays; that depends on the model alone, so that a repeated solve gives equal bits."""
         if self._conjugate.takes_arrays or model is None or model.indices.size < WORTH_COMPILING:
             return self._solver
@@ -211,18 +189,18 @@ class PenalizedRows(_ConjugateKernel):
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
         return level * cost
 
-    def _find(self, part: _Part, tolerance: float) -> _Found:
+    def find(self, part: Part, tolerance: float) -> Found:
         solver, rows, level = part.solver, part.rows, part.level
         height, slope = part.memory.T
         tilt = solver.find_shift(rows, 1.0 / level, Start(height, slope, np.nan * height, np.nan * height), tolerance)
         best = tilt.best
         value = np.clip(rows.mean - level * best.excess, 0.0, rows.mean)
         height = solver.height(tilt.at_edge, best.shift)
-        return _Found((tilt,), (np.ones_like(level),), value, height, level, np.stack([height, tilt.slope], axis=1))
+        return Found((tilt,), (np.ones_like(level),), value, height, level, np.stack([height, tilt.slope], axis=1))
 
-    def _bound(self, part: _Part, found: _Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> Bounds:
         level, (tilt,) = part.level, found.tilts
-        plane = _certify_answer(part, tilt)
+        plane = certify_answer(part, tilt)
         # eta lies between min x and max x, up to what is unknown of f'(1).
         doubt = level * part.solver.conjugate.doubt
         lower = part.rows.mean * (1.0 - part.terms * EPS) - level * plane.excess
@@ -248,7 +226,7 @@ class ConstrainedRows(_ConjugateKernel):
     def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
         return np.zeros_like(level)
 
-    def _find(self, part: _Part, tolerance: float) -> _Found:
+    def find(self, part: Part, tolerance: float) -> Found:
         solver, rows, radius = part.solver, part.rows, part.level
         height, slope, log_weight, rate = part.memory.T
         ball = solver.find_weight(rows, radius, Start(height, slope, log_weight, rate), tolerance)
@@ -264,12 +242,12 @@ class ConstrainedRows(_ConjugateKernel):
         # At weight 0 the dual is min x.
         weight = np.where(dual > 0.0, weight, 0.0)
         value = np.clip(dual, 0.0, rows.mean)
-        return _Found((ball.low, ball.high), (share_low, share_high), value, height, weight, memory)
+        return Found((ball.low, ball.high), (share_low, share_high), value, height, weight, memory)
 
-    def _bound(self, part: _Part, found: _Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> Bounds:
         radius, rounding = part.level, part.terms * EPS
         mean = part.rows.mean * (1.0 + rounding)
-        low, high = (_certify_answer(part, tilt) for tilt in found.tilts)
+        low, high = (certify_answer(part, tilt) for tilt in found.tilts)
         lower = np.zeros_like(radius)
         for tilt, plane in zip(found.tilts, (low, high), strict=True):
             dual = part.rows.mean * (1.0 - rounding) - (plane.excess + radius * (1.0 + 4.0 * EPS)) / tilt.theta
@@ -279,19 +257,19 @@ class ConstrainedRows(_ConjugateKernel):
         share = np.nan_to_num(np.clip((radius - high.cost) / (low.cost - high.cost), 0.0, 1.0))
         upper = mean
         for part_low in (np.zeros_like(radius), np.ones_like(radius), share):
-            plane = _Plane(*(blend(part_low, a, b) for a, b in zip(low, high, strict=True)))
+            plane = Plane(*(blend(part_low, a, b) for a, b in zip(low, high, strict=True)))
             value = plane.mean + plane.lack * (1.0 + doubt) + plane.surplus * doubt
             inside = np.minimum(1.0, radius / np.maximum(plane.cost, 1e-320)) * (1.0 - 8.0 * EPS)
             upper = np.fmin(upper, inside * value + (1.0 - inside) * mean)
         return Bounds(lower, upper * (1.0 + 8.0 * EPS))
 
 
-def _terms(rows: Rows) -> FloatArray:
+def count_terms(rows: Rows) -> FloatArray:
     """Sums of n terms, and probabilities whose sum is 1 to n roundings."""
     return 4.0 * rows.length.astype(np.float64) + 64.0
 
 
-def _scale(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
+def scale_rows(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
     """Rows in units of their spread, their minima and their spreads."""
     lowest = rows.x.min(axis=0)
     spread = rows.x.max(axis=0) - lowest
@@ -299,7 +277,7 @@ def _scale(rows: Rows) -> tuple[Scaled, FloatArray, FloatArray]:
     return Scaled(rows.p, rise, sum_rows(rows.p * rise)), lowest, spread
 
 
-def _mix(part: _Part, found: _Found, at_bottom: FloatArray) -> tuple[FloatArray, FloatArray]:
+def mix_answer(part: Part, found: Found, at_bottom: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Nature's answer, (longest, count), and its divergence; `at_bottom` is p restricted to the minimisers."""
     total, cost = np.zeros_like(part.rows.p), np.zeros_like(part.level)
     left = np.ones_like(part.level)
@@ -320,12 +298,12 @@ def _shift(tilt: Tilt, point: Point) -> FloatArray:
     return np.where(np.isfinite(point.miss), point.shift, tilt.best.shift)
 
 
-def _arguments(part: _Part, tilt: Tilt, point: Point) -> FloatArray:
+def _arguments(part: Part, tilt: Tilt, point: Point) -> FloatArray:
     """s, (longest, count)."""
     return part.solver.anchor(tilt.at_edge) - (part.rows.rise * tilt.theta + _shift(tilt, point))
 
 
-def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
+def _certify(part: Part, tilt: Tilt, point: Point) -> Plane:
     """The moments at one point, without rounding.
 
     A computed f*'(s) is taken to be the slope of f* somewhere within `blur` of s, up to a relative rounding. f* - s at
@@ -348,7 +326,7 @@ def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
     widened = 1.0 + part.terms * EPS
     miss = sum_rows(p * (t - 1.0))
     unsure = (_SLOPE_ROUNDING + part.terms * EPS) * (2.0 + np.abs(miss))
-    return _Plane(
+    return Plane(
         sum_rows(p * np.maximum(excess, 0.0)) * widened,
         unsure - miss,
         unsure + miss,
@@ -357,15 +335,15 @@ def _certify(part: _Part, tilt: Tilt, point: Point) -> _Plane:
     )
 
 
-def _certify_answer(part: _Part, tilt: Tilt) -> _Plane:
+def certify_answer(part: Part, tilt: Tilt) -> Plane:
     """The plane of nature's answer at one weight."""
     low, high = (_certify(part, tilt, point) for point in (tilt.low, tilt.high))
-    mixed = _Plane(*(blend(tilt.share, a, b) for a, b in zip(low, high, strict=True)))
+    mixed = Plane(*(blend(tilt.share, a, b) for a, b in zip(low, high, strict=True)))
     lack = np.maximum(mixed.lack, 0.0)
     # What is left over at the edge of the domain goes to the minimisers: eta <= min x + w f'(inf).
     has_rest = tilt.rest > 0.0
     edge = part.solver.edge * (1.0 + 4.0 * EPS) if part.solver.edge < math.inf else 0.0
-    return _Plane(
+    return Plane(
         np.fmin(low.excess, high.excess),  # each dual value is a bound
         np.where(has_rest, 0.0, lack),
         np.maximum(mixed.surplus, 0.0),

@@ -10,13 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel, StateKernel
-from robustmdp.ambiguity.conjugates import (
-    constrained_kernel,
-    penalized_kernel,
-    shared_budget_kernel,
-    shared_price_kernel,
-)
+from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
 from robustmdp.ambiguity.levelled import Levelled
+from robustmdp.ambiguity.shared_rows import shared_budget_kernel, shared_price_kernel
 from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
 
 

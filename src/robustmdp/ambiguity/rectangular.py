@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, StateKernel
+from robustmdp.ambiguity.base import Ambiguity, Level, StateKernel
 from robustmdp.ambiguity.wrapper import Wrapper
 
 
@@ -40,6 +40,10 @@ class SRectangular(Wrapper):
 
     def state_kernel_for(self, model: Any) -> StateKernel:
         return self.set.shared_kernel_for(model)
+
+    @property
+    def eta_shift(self) -> Level:
+        return 0.0  # states have no eta
 
     @property
     def label(self) -> str:

@@ -185,14 +185,15 @@ class RowwiseKernel(RowKernel):
             pair = chosen[first:last]
             level = np.broadcast_to(levels, pair.shape) if levels.size == 1 else levels[pair]
             remembered = kept[pair] if self.memory_per_row else np.empty((len(pair), 0))
-            yield places[first:last], _gather(model, outcome, pair, length[first:last], level, remembered)
+            yield places[first:last], gather(model, outcome, pair, length[first:last], level, remembered)
             first = last
 
 
-def _gather(
+def gather(
     model: Any, outcome: FloatArray, pair: IntArray, length: IntArray, level: FloatArray, memory: FloatArray
 ) -> Rows:
-    entry = np.arange(int(length[-1]))[:, None]
+    """The rows of these pairs."""
+    entry = np.arange(int(length.max()))[:, None]
     filled = entry < length
     at = model.indptr[pair] + np.where(filled, entry, 0)
     p = np.where(filled, model.probabilities[at], 0.0)
