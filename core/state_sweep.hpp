@@ -125,7 +125,8 @@ void respond_states(const Set& set, const Model& model, StateLevels levels, cons
             solve_with_help(set, rows, level, Accuracy::EXACT, work);
             set.answer_given(rows, level, work);
         }
-        const double paid = Set::IS_PRICED && level < INFINITE ? model.sign * level * set.paid(rows, work) : 0.0;
+        const bool pays = Set::IS_PRICED && LEAST_WEIGHT <= level && level < INFINITE;
+        const double paid = pays ? model.sign * level * set.paid(rows, work) : 0.0;
         const double* from = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
             const int64_t pair = rows.first_pair + a, length = rows.length(a);

@@ -29,7 +29,6 @@ SHARED: list[Any] = [
 ]
 each_set = pytest.mark.parametrize("rows", SHARED, ids=repr)
 _INFINITE_AT_ZERO = (rm.Burg(), rm.CressieRead(-1.0))
-_NAN_PRICE = pytest.mark.xfail(reason="the core pays 0 * inf, which is not a number", strict=True)
 GARNET = rm.problems.garnet(40, 4, 5, 0.9, seed=1)
 
 
@@ -84,7 +83,7 @@ def test_without_room_the_policy_is_greedy(rows: Any, wanted: Any) -> None:
         rm.L2(np.inf),
         *(rm.Constrained(each, np.inf) for each in MODERATE),
         *(rm.Penalized(each, 0.0) for each in MODERATE if each not in _INFINITE_AT_ZERO),
-        *(pytest.param(rm.Penalized(each, 0.0), marks=_NAN_PRICE) for each in _INFINITE_AT_ZERO),
+        *(rm.Penalized(each, 0.0) for each in _INFINITE_AT_ZERO),
     ],
     ids=str,
 )
