@@ -41,6 +41,11 @@ def shop(demand: FloatArray) -> rm.MDP:
     return rm.MDP.from_noise(step, LEVELS, ORDERS, demand, DISCOUNT)
 
 
+def likeliest(solution: rm.Solution) -> npt.NDArray[np.int64]:
+    """The orders, (S,); with shared noise they may be random."""
+    return solution.policy if solution.policy.ndim == 1 else solution.policy.argmax(axis=1)
+
+
 def mean_demand(world: rm.MDP) -> float:
     """Of the noise that the world was made from."""
     assert world.noise is not None
@@ -64,14 +69,15 @@ def main(folder: Path = Path("demo")) -> Found:
     """Count, solve, look at nature's answer, compare."""
     counts = np.bincount(DAYS)
     model = shop((counts + 0.5) / (counts + 0.5).sum())  # the estimate around which the radius holds
-    doubt = rm.Constrained(rm.KL(), rm.radius_from_counts(counts, rm.KL(), 0.95))
+    ball = rm.Constrained(rm.KL(), rm.radius_from_counts(counts, rm.KL(), 0.95))
+    doubt = rm.SharedNoise(ball)  # one demand a day, whatever is ordered
     nominal, robust = rm.solve(model, rm.Nominal()), rm.solve(model, doubt)
     mean = mean_demand(model)
     print(f"{len(DAYS)} days of demand from 0 to {DAYS.max()}, mean {DAYS.mean():.2f}; the model's mean is {mean:.2f}.")
-    print(f"From these counts, a KL radius of {doubt.level:.3f} at confidence 0.95, the same for all pairs.\n")
+    print(f"From these counts, a KL radius of {ball.level:.3f} at confidence 0.95, the same for all pairs.\n")
     print(f"{'in stock':>10}" + "".join(f"{stock:>4}" for stock in range(16)))
     for name, solution in (("nominal", nominal), ("robust", robust)):
-        print(f"{name:>10}" + "".join(f"{order:>4}" for order in solution.policy[:16]) + "   ordered")
+        print(f"{name:>10}" + "".join(f"{order:>4}" for order in likeliest(solution)[:16]) + "   ordered")
     price = float(nominal.value[0] - rm.evaluate(model, robust.policy, rm.Nominal()).value[0])
     saved = float(robust.value[0] - rm.evaluate(model, nominal.policy, doubt).value[0])
     print(f"\nIf the model is right, profit is {nominal.value[0]:.1f} and robust earns {price:.1f} less.")
@@ -94,7 +100,7 @@ def draw(found: Found, folder: Path) -> None:
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    order = int(found.robust.policy[SHOWN])
+    order = int(likeliest(found.robust)[SHOWN])
     table = found.robust.worst_noise(SHOWN, order)
     left.bar(table["noise"], table["nominal"], color="0.8", label="model")
     left.step(table["noise"], table["worst_case"], where="mid", color="C3", label="worst case")

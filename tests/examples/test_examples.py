@@ -87,7 +87,7 @@ def test_inventory_demand(tmp_path, capsys):
     check_picture(tmp_path, "inventory_demand")
     assert found.model.noise.probabilities.sum() == pytest.approx(1.0)
     assert (found.robust.value <= found.nominal.value).all()
-    worst = found.robust.worst_noise(0, int(found.robust.policy[0]))
+    worst = found.robust.worst_noise(0, int(module.likeliest(found.robust)[0]))
     assert worst["worst_case"] @ worst["noise"] < worst["nominal"] @ worst["noise"]  # nature makes demand fall
     assert 0 < found.price < 0.05 * found.nominal.value[0]
     assert f"robust earns {found.price:.1f} less" in said
@@ -99,11 +99,11 @@ def test_inventory_demand(tmp_path, capsys):
     assert (found.tried["higher"][1] < 0).all()
 
 
-def test_queue(tmp_path, capsys):
-    module = script("queue")
+def test_service_desk(tmp_path, capsys):
+    module = script("service_desk")
     found = module.main(tmp_path)
     said = capsys.readouterr().out
-    check_picture(tmp_path, "queue")
+    check_picture(tmp_path, "service_desk")
     assert 0 < found.right["robust"] - found.right["nominal"] < 0.05 * found.right["nominal"]
     assert found.worst["robust"] < found.worst["nominal"]
     assert (found.speed["robust"] >= found.speed["nominal"]).all()

@@ -20,7 +20,7 @@ class SRectangular(Wrapper):
     Parameters
     ----------
     set : Constrained, Penalized, L1 or L2
-        Its level is a number or (S,) numbers.
+        Of any divergence, a user's own as well; its level is a number or (S,) numbers.
 
     >>> from robustmdp import MDP, L1, solve
     >>> bets = MDP.from_arrays([[[0.5, 0.5], [0.5, 0.5]]] * 2, [[[0.0, 1.0]] * 2] * 2, 0.0)  # two actions, the same

@@ -101,7 +101,7 @@ def draw(found: Found, folder: Path) -> None:
     left.legend()
     right.legend()
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "queue.png", dpi=120)
+    figure.savefig(folder / "service_desk.png", dpi=120)
 
 
 if __name__ == "__main__":
