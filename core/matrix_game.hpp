@@ -101,7 +101,7 @@ private:
 
     int64_t stride_;
     int rows_ = 0, columns_ = 0, added_ = 0;
-    std::vector<double> table_;  // the right-hand side, then columns; each ends with its reduced cost
+    std::vector<double> table_;                  // the right-hand side, then columns; each ends with its reduced cost
     std::vector<int> row_names_, column_names_;  // below rows_: what is left of a row; from rows_ on: x
 };
 

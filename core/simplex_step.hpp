@@ -15,7 +15,7 @@ public:
         for (auto* numbers : {&start, &gradient, &share, &slope_, &by_slope_, &by_one_, &move_}) numbers->resize(most);
     }
 
-    std::vector<double> start, gradient, share;  // the first `count` numbers of each
+    std::vector<double> start, gradient, share;                  // the first `count` numbers of each
     double& bend(int k, int l) { return bend_[k * most_ + l]; }  // H, the lower triangle
 
     // What the best `share` gains.

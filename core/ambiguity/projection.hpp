@@ -126,7 +126,7 @@ template <class D> struct SmoothProjection {
         const Solved<double> at = penalized.solve_alone(row, weight, Accuracy::EXACT);
         if (at.room != Room::SOME) keep_minimisers(row, out, 1);
         const double cost = at.room == Room::SOME ? penalized.respond(row, weight, at, out, 1)
-                                                   : penalized.largest_divergence(lowest_mass(row));
+                                                  : penalized.largest_divergence(lowest_mass(row));
         return {at.value, cost};
     }
 
@@ -287,7 +287,7 @@ struct VariationProjection {
         at.converged = idle;
         for (int pass = 0; pass < limit && !all(at.converged); ++pass) {
             const Look<T> look = look_at(rows, ceiling);
-            const Mask<T> too_low = look.upto < target, too_high = look.below > target;
+            const Mask<T> too_low = look.upto<target, too_high = look.below> target;
             const Mask<T> good = negate(too_low | too_high) & (look.upto > look.below);
             take(look, target, ceiling, place, good & negate(at.converged), at);
             at.converged |= good;
@@ -349,9 +349,9 @@ struct VariationProjection {
 
 private:
     template <class T> struct Look {
-        T above, from;     // P(d > ceiling), P(d >= ceiling)
-        T below, upto;     // E d of what is below the ceiling, and of what is not above it
-        T up, down;        // the nearest outcomes on both sides
+        T above, from;  // P(d > ceiling), P(d >= ceiling)
+        T below, upto;  // E d of what is below the ceiling, and of what is not above it
+        T up, down;     // the nearest outcomes on both sides
         T up_place, down_place;
     };
 

@@ -7,89 +7,9 @@
 // never pass the root: they are dual values, those of the policy pi_a = theta_a/sum theta.
 #pragma once
 
-#include "../response.hpp"
-#include "projection.hpp"
-
-#include <vector>
+#include "state_answers.hpp"
 
 namespace robustmdp {
-
-// The rows of one state's actions, WIDTH side by side.
-class StateRows {
-public:
-    StateRows(const Model& model, int columns) {
-        int64_t most = 0;
-        for (int64_t s = 0; s < model.n_states; ++s) {
-            const int64_t count = model.state_ptr[s + 1] - model.state_ptr[s];
-            most = count > most ? count : most;
-        }
-        const int64_t groups = (most + WIDTH - 1) / WIDTH;
-        blocks_.reserve(groups);
-        for (int64_t g = 0; g < groups; ++g) blocks_.emplace_back(model.longest_row, columns);
-        base_.resize(groups * WIDTH);
-        mean_.resize(groups * WIDTH);
-        terms_.resize(groups * WIDTH);
-    }
-
-    template <class Set> void fill(const Set& set, const Model& model, const double* outcome, int64_t state) {
-        first_pair = model.state_ptr[state];
-        count = static_cast<int>(model.state_ptr[state + 1] - first_pair);
-        groups = (count + WIDTH - 1) / WIDTH;
-        for (int g = 0; g < groups; ++g) {
-            int64_t pairs[WIDTH];
-            for (int l = 0; l < WIDTH; ++l) {
-                const int a = WIDTH * g + l;
-                pairs[l] = first_pair + (a < count ? a : count - 1);
-            }
-            const bool is_whole = WIDTH * (g + 1) <= count;
-            blocks_[g].fill(set, model, outcome, pairs, is_whole);
-            const Rows<Lanes>& rows = blocks_[g].side_by_side();
-            for (int l = 0; l < WIDTH; ++l) {
-                const int a = WIDTH * g + l;
-                base_[a] = model.sign * model.fixed_reward(pairs[l]) + rows.lowest[l];
-                mean_[a] = rows.mean_rise[l];
-                terms_[a] = 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0;
-            }
-        }
-        floor = base_[0];
-        for (int a = 1; a < count; ++a) floor = larger(base_[a], floor);
-        for (int a = 0; a < WIDTH * groups; ++a) base_[a] -= floor;
-    }
-
-    int64_t first_pair = 0;
-    int count = 0, groups = 0;
-    double floor = 0.0;  // the largest minimum: nature cannot bring the state below it
-
-    const Rows<Lanes>& side_by_side(int g) const { return blocks_[g].side_by_side(); }
-    Rows<double> row(int a) const { return blocks_[a / WIDTH].row(a % WIDTH); }
-    int64_t length(int a) const { return blocks_[a / WIDTH].length(a % WIDTH); }
-    // z = floor + base + (x - min x): measured from the floor, near which answers have all their digits.
-    double base(int a) const { return base_[a]; }
-    double mean_rise(int a) const { return mean_[a]; }
-    double mean(int a) const { return base_[a] + mean_[a]; }
-    double terms(int a) const { return terms_[a]; }
-    Lanes bases(int g) const { return load_loose(&base_[WIDTH * g]); }
-    Lanes mean_rises(int g) const { return load_loose(&mean_[WIDTH * g]); }
-
-    // The first action with the largest mean, and with the largest minimum.
-    int best_mean() const {
-        return first_largest([&](int a) { return mean(a); });
-    }
-    int best_minimum() const {
-        return first_largest([&](int a) { return base(a); });
-    }
-
-private:
-    template <class Number> int first_largest(Number number) const {
-        int best = 0;
-        for (int a = 1; a < count; ++a)
-            if (number(a) > number(best)) best = a;
-        return best;
-    }
-
-    std::vector<Block> blocks_;
-    std::vector<double> base_, mean_, terms_;
-};
 
 // Sums over the actions at one u.
 struct Shares {
@@ -105,49 +25,17 @@ struct Saddle {
     Place place;
 };
 
-struct StateBounds {
-    double lower, upper;
-};
-
 // A set P that projects rows makes one for states. `level` is the budget, or the price where PRICED.
-template <class P, bool PRICED> class SharedBudget {
+template <class P, bool PRICED> class SharedBudget : public StateAnswers<P, PRICED> {
+    using Answers = StateAnswers<P, PRICED>;
+    using Answers::is_free, Answers::is_nominal, Answers::MOST_PASSES, Answers::set_, Answers::settle, Answers::stay;
+
 public:
+    using Answers::Answers;
+    using typename Answers::Work;
     using RowSet = P;
     static constexpr bool IS_PRICED = PRICED;
     static constexpr int MEMORY = P::MEMORY + 1;  // of each row, and of the state: where u lay
-
-    SharedBudget() : set_() {}
-    explicit SharedBudget(const P& set) : set_(set) {}
-    const P& rows() const { return set_; }
-
-    // Numbers of one state: what projections found, where they start, the policy, nature's answers.
-    class Work {
-    public:
-        explicit Work(const Model& model) {
-            int64_t pairs = 0, transitions = 0;
-            for (int64_t s = 0; s < model.n_states; ++s) {
-                const int64_t first = model.state_ptr[s], last = model.state_ptr[s + 1];
-                pairs = std::max(last - first, pairs);
-                transitions = std::max(model.indptr[last] - model.indptr[first], transitions);
-            }
-            const int64_t groups = (pairs + WIDTH - 1) / WIDTH;
-            at.resize(groups);
-            start.resize(groups * P::MEMORY);
-            for (auto* numbers : {&below, &above, &share, &mean}) numbers->resize(groups * WIDTH);
-            for (auto* numbers : {&answers, &others, &scratch}) numbers->resize(transitions);
-        }
-
-        double theta(int a) const { return at[a / WIDTH].theta[a % WIDTH]; }
-        double bend(int a) const { return at[a / WIDTH].bend[a % WIDTH]; }
-
-        std::vector<Projected<Lanes>> at;
-        std::vector<Lanes> start;
-        std::vector<double> below, above;              // theta on the two sides of a kink
-        std::vector<double> share;                     // the policy
-        std::vector<double> answers, others, scratch;  // rows one after the other
-        std::vector<double> mean;                      // of the answers, less the minimum
-        double place = NOT_A_NUMBER;                   // u/top
-    };
 
     void recall(const StateRows& rows, const Model& model, const double* memory, Work& work) const {
         for (int m = 0; m < P::MEMORY; ++m)
@@ -175,8 +63,8 @@ public:
             settle_at_floor(rows, work);
             return {0.0, 0.0, Place::FLOOR};
         }
-        const Saddle found = PRICED ? find_least(rows, level, top, accuracy, work)
-                                    : find_root(rows, level, top, accuracy, work);
+        const Saddle found =
+            PRICED ? find_least(rows, level, top, accuracy, work) : find_root(rows, level, top, accuracy, work);
         work.place = found.u / top;
         return found;
     }
@@ -211,56 +99,7 @@ public:
         return settle(rows, level, work);
     }
 
-    // What the policy of work.share is worth, a dual value; nature's answer is left in work.answers.
-    double solve_given(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        return reply_to_policy(rows, level, accuracy, work).value;
-    }
-
-    // Bounds of that; nature's answer is left in work.answers and work.mean.
-    StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
-        const Reply reply = reply_to_policy(rows, level, Accuracy::EXACT, work);
-        double lower = 0.0, upper = 0.0, size = 0.0;
-        if (!PRICED && 0.0 < reply.price && reply.price < INFINITE) lower = -reply.price * level, size = -lower;
-        for (int a = 0; a < rows.count; ++a) {
-            if (!(work.share[a] > 0.0)) continue;
-            const Rows<double> row = rows.row(a);
-            const double least = reply.price == INFINITE ? row.mean_rise - mean_slack(row, rows.terms(a))
-                                 : reply.price == 0.0 || row.spread == 0.0
-                                     ? 0.0
-                                     : set_.lower_price(row, reply.price / work.share[a], rows.terms(a));
-            lower += work.share[a] * (rows.base(a) + least);
-            size += magnitude(work.share[a] * (rows.base(a) + least));
-        }
-        const double cost = settle(rows, level, work);
-        for (int a = 0; a < rows.count; ++a)
-            upper += work.share[a] * (rows.base(a) + work.mean[a] + mean_slack(rows.row(a), rows.terms(a)));
-        if (PRICED && cost > 0.0) upper += level * cost;
-        const double rounding = 4.0 * (rows.count + 4) * EPS * (size + magnitude(upper));
-        return {lower - rounding, upper + rounding};
-    }
-
-    // The same without bounds.
-    void answer_given(const StateRows& rows, double level, Work& work) const {
-        reply_to_policy(rows, level, Accuracy::EXACT, work);
-        settle(rows, level, work);
-    }
-
-    // What the answers of the last call cost.
-    double paid(const StateRows& rows, const Work& work) const {
-        double cost = 0.0;
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            cost += set_.measure(row, out);
-            out += row.length;
-        }
-        return cost;
-    }
-
 private:
-    static bool is_nominal(double level) { return PRICED ? level == INFINITE : level == 0.0; }
-    static bool is_free(double level) { return PRICED ? level < LEAST_WEIGHT : level == INFINITE; }
-
     static void choose(const StateRows& rows, int action, Work& work) {
         for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
     }
@@ -304,8 +143,8 @@ private:
             const bool at_vertex = target[l] <= 0.0;
             if (idle[l] || (!at_vertex && at.converged[l])) continue;
             const Rows<double> row = rows.row(WIDTH * g + l);
-            const Projected<double> one = at_vertex ? set_.project_to_vertex(row)
-                                                     : set_.project_alone(row, target[l], work.scratch.data());
+            const Projected<double> one =
+                at_vertex ? set_.project_to_vertex(row) : set_.project_alone(row, target[l], work.scratch.data());
             at.cost[l] = one.cost, at.theta[l] = one.theta, at.bend[l] = one.bend;
             at.first[l] = one.first, at.second[l] = one.second, at.share[l] = one.share;
         }
@@ -353,9 +192,7 @@ private:
     }
 
     // Roots can be as near to the floor as exp(-budget).
-    static double between(double low, double high) {
-        return low > 0.0 ? 0.5 * (low + high) : 0.0625 * high;
-    }
+    static double between(double low, double high) { return low > 0.0 ? 0.5 * (low + high) : 0.0625 * high; }
 
     // One side of the least of h(u) = u + price K(u).
     struct Side {
@@ -393,8 +230,9 @@ private:
             if (P::IS_SMOOTH && magnitude(at.slope) < most_slope && error <= 0.25 * tolerance) {
                 // theta where the slope is 0
                 const double move = -at.slope / curvature;
-                share_out(rows, [&](int a) { return price * larger(work.theta(a) - move * work.bend(a), 0.0); },
-                          rows.best_minimum(), work);
+                share_out(
+                    rows, [&](int a) { return price * larger(work.theta(a) - move * work.bend(a), 0.0); },
+                    rows.best_minimum(), work);
                 return {at.h - gain, u, Place::INSIDE};
             }
             std::vector<double>& side = at.slope < 0.0 ? work.below : work.above;
@@ -428,7 +266,8 @@ private:
     static double mixture(const StateRows& rows, double price, const Work& work) {
         double below = 0.0, above = 0.0;
         for (int a = 0; a < rows.count; ++a) below += work.below[a], above += work.above[a];
-        return below > above && below < INFINITE ? smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0) : 0.0;
+        return below > above && below < INFINITE ? smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0)
+                                                 : 0.0;
     }
 
     static void share_evenly(const StateRows& rows, Work& work) {
@@ -463,7 +302,8 @@ private:
         }
         for (int a = 0; a < rows.count; ++a) {
             if (!(work.share[a] > 0.0)) continue;
-            const double part = work.share[a] * (rows.base(a) + bound_price(rows, a, weight / work.share[a], at.u, work));
+            const double part =
+                work.share[a] * (rows.base(a) + bound_price(rows, a, weight / work.share[a], at.u, work));
             lower += part;
             size += magnitude(part);
         }
@@ -480,141 +320,6 @@ private:
         at.theta = 1.0 / weight;
         return set_.lower(row, at, rows.terms(a));
     }
-
-    // What nature does at a price of its budget.
-    struct Reply {
-        double price, value, cost;
-    };
-
-    // All actions at a price, each at price/pi_a; rows go to `out`.
-    Reply reply_to_price(const StateRows& rows, double price, double* out, const Work& work) const {
-        Reply reply{price, 0.0, 0.0};
-        for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            double value = row.mean_rise;
-            if (!(work.share[a] > 0.0) || price == INFINITE || row.spread == 0.0) {
-                stay(row, out);
-            } else if (price == 0.0) {
-                value = 0.0;
-                set_.respond_to_vertex(row, out);
-                reply.cost += set_.project_to_vertex(row).cost;
-            } else {
-                const Priced priced = set_.answer_price(row, price / work.share[a], out);
-                value = priced.value;
-                reply.cost += priced.cost;
-            }
-            reply.value += work.share[a] * (rows.base(a) + value);
-            out += row.length;
-        }
-        return reply;
-    }
-
-    Reply reply_to_policy(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        double* out = work.answers.data();
-        if (is_nominal(level)) return reply_to_price(rows, INFINITE, out, work);
-        if (is_free(level)) return reply_to_price(rows, 0.0, out, work);
-        if constexpr (PRICED) return reply_to_price(rows, level, out, work);
-        return find_price(rows, level, accuracy, work);
-    }
-
-    // The dual of the budget, value(price) - price budget, is concave with the slope cost - budget. Its best price lies
-    // between one at which the answers cost too much (`others`) and one at which they do not (`answers`): by the
-    // intersection of the tangents, which ends at kinks, and of the secant of sqrt(cost) over 1/price, in turn.
-    Reply find_price(const StateRows& rows, double budget, Accuracy accuracy, Work& work) const {
-        Reply low = reply_to_price(rows, 0.0, work.answers.data(), work);
-        if (low.cost <= budget) return low;
-        double size = 0.0;
-        for (int a = 0; a < rows.count; ++a) size += work.share[a] * rows.mean_rise(a);
-        work.others.swap(work.answers);
-        Reply high = reply_to_price(rows, size / budget, work.answers.data(), work);
-        const double tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 2.0 * EPS) * size;
-        const auto dual = [&](const Reply& at) { return at.value - at.price * budget; };
-        for (int pass = 0; pass < MOST_PASSES && high.cost < budget; ++pass) {
-            const double width = high.price - low.price, fall = low.cost - budget, rise = budget - high.cost;
-            const double meeting = (dual(high) - dual(low) + rise * width) / (fall + rise);  // from low.price
-            const double gap = dual(low) + fall * meeting - larger(dual(low), dual(high));
-            if ((low.cost < INFINITE && gap <= tolerance) || width <= 2.0 * EPS * high.price) break;
-            double price = low.price + meeting;
-            if (pass % 2 == 0 || !(low.cost < INFINITE)) {
-                const double x = 1.0 / high.price, wanted = root(budget), reached = root(high.cost);
-                price = low.price > 0.0 ? 1.0 / (x + (1.0 / low.price - x) * (wanted - reached) / (root(low.cost) - reached))
-                                        : high.price * reached / wanted;
-            }
-            if (!(low.price < price && price < high.price)) price = low.price + 0.5 * width;
-            const Reply at = reply_to_price(rows, price, work.scratch.data(), work);
-            const bool dear = at.cost > budget;
-            (dear ? low : high) = at;
-            (dear ? work.others : work.answers).swap(work.scratch);
-        }
-        mix(rows, budget, low, high, work);
-        Reply best = dual(low) > dual(high) ? low : high;
-        best.value = dual(best);
-        return best;
-    }
-
-    // The mixture of both answers that uses up the budget.
-    static void mix(const StateRows& rows, double budget, const Reply& low, const Reply& high, Work& work) {
-        const double spare = budget - high.cost;
-        const double share = low.cost < INFINITE && spare > 0.0 ? spare / (low.cost - high.cost) : 0.0;
-        int64_t length = 0;
-        for (int a = 0; a < rows.count; ++a) length += rows.length(a);
-        for (int64_t j = 0; j < length; ++j)
-            work.answers[j] = share * work.others[j] + (1.0 - share) * work.answers[j];
-    }
-
-    static void stay(const Rows<double>& row, double* out) {
-        for (int64_t j = 0; j < row.length; ++j) out[j] = row.mass(j);
-    }
-
-    // D(out, p) from above: a term's rounding is at most that of its ratio times the slope of f.
-    double cost_of(const Rows<double>& row, const double* out, double terms) const {
-        const double cost = larger(set_.measure(row, out), 0.0);
-        return cost + 8.0 * EPS * ((terms + 16.0) * cost + root(cost));
-    }
-
-    // Answers in the budget; what they cost, from above. D is convex on the way back to the model, where a first step
-    // leaves what costs more than numbers hold.
-    double settle(const StateRows& rows, double level, Work& work) const {
-        const bool is_bounded = !PRICED && !is_free(level) && !is_nominal(level);
-        double cost = is_free(level) || is_nominal(level) ? 0.0 : total_cost(rows, work);
-        for (double back = EPS; is_bounded && cost > 2.0 * level && back < 1.0; back *= 16.0) {
-            move_back(rows, back, work);
-            cost = total_cost(rows, work);
-        }
-        if (is_bounded && cost > level) {
-            move_back(rows, 1.0 - level / cost, work);
-            cost = level;
-        }
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            work.mean[a] = mean_of(rows.row(a), out, 1);
-            out += rows.length(a);
-        }
-        return cost;
-    }
-
-    double total_cost(const StateRows& rows, const Work& work) const {
-        double cost = 0.0;
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            cost += cost_of(rows.row(a), out, rows.terms(a));
-            out += rows.length(a);
-        }
-        return cost;
-    }
-
-    static void move_back(const StateRows& rows, double share, Work& work) {
-        double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            for (int64_t j = 0; j < row.length; ++j) out[j] = (1.0 - share) * out[j] + share * row.mass(j);
-            out += row.length;
-        }
-    }
-
-    static constexpr int MOST_PASSES = 200;
-
-    P set_;
 };
 
 }  // namespace robustmdp

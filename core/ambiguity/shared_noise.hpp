@@ -69,7 +69,7 @@ public:
     struct Saddle {
         double value;
         Solved<double> solved;
-        int cut;  // or MIXED
+        int cut;                // or MIXED
         bool is_closed = true;  // whether that answer gives no action more than the value
     };
 
@@ -149,7 +149,7 @@ public:
     }
 
 private:
-    static constexpr int MOST_SHORTENED = 3;  // times that one step is
+    static constexpr int MOST_SHORTENED = 3;     // times that one step is
     static constexpr double LARGEST_GAP = 1e-3;  // at which a step is trusted to lead to the policy
 
     // What does not change with the policy.
@@ -367,8 +367,7 @@ private:
         }
         double kept = first / (first - last);
         if (!(0.05 < kept && kept < 0.95)) kept = 0.5;
-        for (int a = 0; a < rows.count; ++a)
-            work.trial[a] = kept * work.trial[a] + (1.0 - kept) * work.share[a];
+        for (int a = 0; a < rows.count; ++a) work.trial[a] = kept * work.trial[a] + (1.0 - kept) * work.share[a];
     }
 
     // A lower bound of the policy in work.share, whose row is solved.

@@ -281,19 +281,16 @@ void bind_refiner(nb::module_& m) {
     nb::class_<Refiner> refiners(m, "Refiner");
     bind_rounds<ModelSampler>(refiners);
     bind_rounds<SimulatorSampler>(refiners);
-    refiners
-        .def("refine",
-             [](Refiner& refiner, Table<double> v, int64_t number, bool fresh, int64_t pair, Table<double> rewards,
-                Table<int32_t> following) {
-                 const LearnerState& tables = refiner.tables();
-                 const int64_t length = length_of(tables.replications, following, rewards);
-                 require(pair >= 0 && pair < tables.n_pairs && length >= 1, "pair must be one of the world's");
-                 for (size_t at = 0; at < following.size(); ++at)
-                     require(following.data()[at] >= 0 && following.data()[at] <= tables.n_states,
-                             "a transition must go to a state or the end");
-                 refiner.refine(round_of(refiner, v, number, fresh), pair, length - 1, rewards.data(),
-                                following.data());
-             });
+    refiners.def("refine", [](Refiner& refiner, Table<double> v, int64_t number, bool fresh, int64_t pair,
+                              Table<double> rewards, Table<int32_t> following) {
+        const LearnerState& tables = refiner.tables();
+        const int64_t length = length_of(tables.replications, following, rewards);
+        require(pair >= 0 && pair < tables.n_pairs && length >= 1, "pair must be one of the world's");
+        for (size_t at = 0; at < following.size(); ++at)
+            require(following.data()[at] >= 0 && following.data()[at] <= tables.n_states,
+                    "a transition must go to a state or the end");
+        refiner.refine(round_of(refiner, v, number, fresh), pair, length - 1, rewards.data(), following.data());
+    });
 }
 
 // The worst mean of samples in a Kullback-Leibler ball around their own distribution.

@@ -19,12 +19,9 @@ template <class T> struct Tilt {
 };
 
 template <class T> inline Tilt<T> select(Mask<T> mask, const Tilt<T>& yes, const Tilt<T>& no) {
-    return {select(mask, yes.slope, no.slope),
-            select(mask, yes.growth, no.growth),
-            select(mask, yes.curvature, no.curvature),
-            select(mask, yes.bend, no.bend),
-            select(mask, yes.excess, no.excess),
-            select(mask, yes.cost, no.cost)};
+    return {select(mask, yes.slope, no.slope),         select(mask, yes.growth, no.growth),
+            select(mask, yes.curvature, no.curvature), select(mask, yes.bend, no.bend),
+            select(mask, yes.excess, no.excess),       select(mask, yes.cost, no.cost)};
 }
 
 // r^(a-1), r^a and r^(a+1) for r >= 0: 0 where r is.
