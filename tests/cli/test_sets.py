@@ -330,10 +330,13 @@ def test_average(tmp_path: Path) -> None:
         (("--average", "--total"), ("give --total or --average, not both",)),
         (
             ("--average", "--solver", "dual-ascent"),
-            ("--total and --average must come with --solver value-iteration or policy-iteration",),
+            ("--total and --average must come with --solver auto, value-iteration or",),
         ),
         (("--total",), ("the total reward must be finite everywhere",)),
-        (("--total", "--solver", "dual-ascent"), ("--total must come with --solver auto, value-iteration or",)),
+        (
+            ("--total", "--solver", "dual-ascent"),
+            ("--total and --average must come with --solver auto, value-iteration or",),
+        ),
     ],
     ids=str,
 )

@@ -355,7 +355,11 @@ def test_other_probabilities_merge_the_rows() -> None:
     other = np.tile([0.5, 0.0, 0.2, 0.2, 0.1], STORE.n_pairs)
     mdp = STORE.with_probabilities(other)
     assert mdp == store(noise=[0.5, 0.0, 0.2, 0.2, 0.1]).without_noise()
-    grown = STORE.with_added([1], np.insert(np.tile(NOISE * 0.5, (STORE.n_pairs, 1)), 5, 0.5, axis=1).ravel())
+    starts = np.arange(STORE.n_pairs + 1) * 6
+    successors = np.insert(STORE.indices.reshape(-1, 5), 5, 1, axis=1)
+    grown = STORE.with_added(
+        starts, successors.ravel(), np.insert(np.tile(NOISE * 0.5, (STORE.n_pairs, 1)), 5, 0.5, axis=1).ravel()
+    )
     assert grown.noise is None
     assert grown.row(0, 0)["successor"].tolist() == [0, 1]
     for world in (mdp, grown):

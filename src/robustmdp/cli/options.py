@@ -68,11 +68,9 @@ levels_option = click.option(
 mixture_option = click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
 distance_option = click.option(
-    "--distance", type=click.Path(), help="Of wasserstein: distances or coordinates of states, .csv, .npy or .npz."
+    "--distance", type=click.Path(), help="Of wasserstein: distances or coordinates, in a file."
 )
-rectangular_option = click.option(
-    "--rectangular", metavar="sa|s", help="s: the actions of a state share the level; sa: each has its own."
-)
+rectangular_option = click.option("--rectangular", metavar="sa|s", help="s: the actions of a state share the level.")
 discount_option = click.option("--discount", type=float, help="In [0, 1), instead of the problem's own.")
 any_discount_option = click.option("--discount", type=float, help="In [0, 1], instead of the problem's own.")
 initial_option = click.option(
@@ -82,9 +80,7 @@ threads_option = click.option("--threads", type=int, help="Cores to use; all if 
 rows_option = click.option(
     "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="Lines of the table to show."
 )
-tolerance_option = click.option(
-    "--tol", type=float, default=1e-8, show_default=True, help="Certified error, relative to max(1, |value|)."
-)
+tolerance_option = click.option("--tol", type=float, default=1e-8, show_default=True, help="Certified relative error.")
 solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
