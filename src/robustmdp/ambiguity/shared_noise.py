@@ -47,7 +47,7 @@ class SharedNoise(Wrapper):
     def state_kernel_for(self, model: Any) -> StateKernel:
         noise = model.noise
         _checks.must(
-            noise is not None, f"{self!r} needs a model that knows its noise: make it by MDP.from_noise, got {model!r}"
+            noise is not None, f"{self!r} needs a model made by MDP.from_noise: this one lists successors, not noise"
         )
         rows, _ = self.set.kernel_for_row(noise.probabilities)
         kernel: StateKernel

@@ -97,4 +97,6 @@ def evaluate(
 
 def _check_criterion(criterion: object) -> None:
     if isinstance(criterion, type) or not hasattr(criterion, "solve"):
-        raise TypeError(f"criterion must be one such as FiniteHorizon(12) or TotalReward(): got {criterion!r}")
+        raise TypeError(
+            f"criterion must be one such as FiniteHorizon(12), TotalReward() or AverageReward(): got {criterion!r}"
+        )
