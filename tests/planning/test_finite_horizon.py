@@ -175,7 +175,7 @@ def test_settings_are_checked() -> None:
 
 @pytest.mark.parametrize("criterion", ["horizon", 12, rm.FiniteHorizon, rm.TotalReward], ids=repr)
 def test_what_is_no_criterion_is_refused(criterion) -> None:
-    sentence = r"^criterion must be one such as FiniteHorizon\(12\) or TotalReward\(\): got"
+    sentence = r"^criterion must be one such as FiniteHorizon\(12\), TotalReward\(\) or AverageReward\(\): got"
     with pytest.raises(TypeError, match=sentence):
         rm.solve(inventory(), rm.Nominal(), criterion=criterion)
     with pytest.raises(TypeError, match=sentence):
