@@ -54,7 +54,10 @@ def minimise(objective: cp.Expression, constraints: list[Any]) -> float:
     for tolerance in _TOLERANCES:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Solution may be inaccurate")
-            problem.solve(cp.CLARABEL, tol_gap_abs=tolerance, tol_gap_rel=tolerance, tol_feas=tolerance)
+            try:
+                problem.solve(cp.CLARABEL, tol_gap_abs=tolerance, tol_gap_rel=tolerance, tol_feas=tolerance)
+            except cp.error.SolverError:
+                continue
         if problem.status == cp.OPTIMAL:
             return float(problem.value)
     raise RuntimeError(f"Clarabel must reach {_TOLERANCES[-1]:g}: it ended with {problem.status}")
