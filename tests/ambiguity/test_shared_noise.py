@@ -191,7 +191,7 @@ def test_is_a_record() -> None:
 
 def test_refusals() -> None:
     world = rm.MDP.from_arrays([[[1.0]]], [1.0], 0.9)
-    with pytest.raises(ValueError, match="needs a model made by MDP.from_noise"):
+    with pytest.raises(ValueError, match=r"needs a model made by MDP\.from_noise"):
         rm.solve(world, rm.SharedNoise(rm.L1(0.5)))
     for inner in (rm.Optimistic(rm.L1(0.5)), rm.SharedNoise(rm.L1(0.5)), rm.L1(0.5, support="all")):
         with pytest.raises(ValueError, match=r"must"):
