@@ -273,6 +273,8 @@ private:
     static void share_evenly(const StateRows& rows, Work& work) {
         double total = 0.0;
         for (int a = 0; a < rows.count; ++a) total += work.theta(a);
+        // Nearer to the floor than numbers can tell, the action with that floor is all there is.
+        if (!(total < INFINITE)) return choose(rows, rows.best_minimum(), work);
         for (int a = 0; a < rows.count; ++a) work.share[a] = work.theta(a) / total;
     }
 

@@ -281,3 +281,13 @@ def test_refused_callers() -> None:
     for learner in (rm.GenerativeQLearning, rm.MarkovianQLearning, rm.MultilevelQLearning):
         with pytest.raises(ValueError, match="a learner's ambiguity must be"):
             learner(ambiguity)
+
+
+def test_nearer_to_the_floor_than_numbers_can_tell() -> None:
+    """The budget is nearly enough for the floor, where the multipliers of both actions are infinite."""
+    p, z = [0.99185065, 0.00814935], [-0.22748541, -0.08224192]
+    world = one_state([p, p], [z, z])
+    found = rm.solve(world, rm.SRectangular(rm.Constrained(rm.Burg(), 1.0342397419454732)))
+    assert np.isfinite(found.policy).all()
+    assert found.lower[0] <= -0.22748541 + 1e-9
+    assert found.upper[0] >= -0.22748541
