@@ -42,9 +42,9 @@ inline void chain_rows(const Model& model, const int64_t* pairs, const double* w
     }
 }
 
-// out = x - discount P x, for x with the end's 0 last.
-inline void residual_product(const Chain& chain, double discount, const double* x, double* out) {
-    for (int64_t s = 0; s < chain.n_states; ++s) out[s] = x[s] - discount * chain.row_product(s, x);
+// out = x - discount P x, for x with the end's 0 last; the chain's own states are its columns from `first` on.
+inline void residual_product(const Chain& chain, double discount, const double* x, int64_t first, double* out) {
+    for (int64_t s = 0; s < chain.n_states; ++s) out[s] = x[first + s] - discount * chain.row_product(s, x);
 }
 
 // In a fixed order, so that it has the same bits whatever BLAS does; four sums do not wait for each other.

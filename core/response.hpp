@@ -71,7 +71,7 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
                    double* eta, int32_t* successors) {
     Block scratch(length_with_added<Set>(model, model.longest_row));
     double* out = scratch.room();
-    std::vector<int32_t> places(transports_mass<Set>() ? model.n_states + 1 : 0), own(model.longest_row);
+    std::vector<int32_t> places(transports_mass<Set>() ? model.n_columns + 1 : 0), own(model.longest_row);
     const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         T cost{};

@@ -8,8 +8,8 @@
 
 namespace robustmdp {
 
-// The rows of all (state, action) pairs; state s owns the pairs state_ptr[s]..state_ptr[s+1]. The successor n_states
-// is the end.
+// The rows of all (state, action) pairs; state s owns the pairs state_ptr[s]..state_ptr[s+1]. The successor n_columns
+// is the end; where the states are a part of a larger model, rows lead to more states than they belong to.
 struct Model {
     const int64_t* indptr;
     const int32_t* indices;
@@ -20,6 +20,7 @@ struct Model {
     int64_t n_pairs;
     int64_t longest_row;
     bool rewards_on_successors;
+    int64_t n_columns;
     double sign = 1.0;               // -1 where nature helps the player: outcomes then come negated
     const int32_t* added = nullptr;  // states that a set may add to a row, where it may add any
     int64_t added_count = 0;

@@ -55,7 +55,7 @@ struct Wasserstein {
                     TransportSpace& space) const {
         const int32_t* successors = model.indices + model.indptr[pair];
         const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
-        space.make_room(model.longest_row, model.n_states);
+        space.make_room(model.longest_row, model.n_columns);
         Transport& row = space.rows[lane];
         if (shares_hulls(model)) {
             for (int64_t j = 0; j < length; ++j) {

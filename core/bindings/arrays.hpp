@@ -31,7 +31,7 @@ struct ModelArrays {
     Model view;
 
     ModelArrays(Offsets indptr, Array<const int32_t> indices, Numbers probabilities, Numbers rewards, Offsets state_ptr,
-                int64_t longest_row, bool rewards_on_successors)
+                int64_t longest_row, bool rewards_on_successors, int64_t n_columns)
         : indptr(indptr), indices(indices), probabilities(probabilities), rewards(rewards), state_ptr(state_ptr) {
         const int64_t n_pairs = static_cast<int64_t>(indptr.size()) - 1;
         const int64_t n_states = static_cast<int64_t>(state_ptr.size()) - 1;
@@ -39,8 +39,10 @@ struct ModelArrays {
         require(indices.size() == probabilities.size(), "indices and probabilities must be equally long");
         require(rewards.size() == (rewards_on_successors ? indices.size() : static_cast<size_t>(n_pairs)),
                 "there must be one reward per pair or per transition");
-        view = {indptr.data(), indices.data(), probabilities.data(), rewards.data(),       state_ptr.data(),
-                n_states,      n_pairs,        longest_row,          rewards_on_successors};
+        if (n_columns < 0) n_columns = n_states;
+        require(n_columns >= n_states, "there must be a column for every state");
+        view = {indptr.data(), indices.data(), probabilities.data(), rewards.data(),        state_ptr.data(),
+                n_states,      n_pairs,        longest_row,          rewards_on_successors, n_columns};
     }
 
     // The states that a set may add to every row from now on.

@@ -32,9 +32,9 @@ void ascend_pairs(const ModelArrays& model, const Ascent& settings, Numbers weig
 
 void bind_chain(nb::module_& m) {
     nb::class_<ModelArrays>(m, "Model")
-        .def(nb::init<Offsets, Array<const int32_t>, Numbers, Numbers, Offsets, int64_t, bool>(), nb::arg("indptr"),
-             nb::arg("indices"), nb::arg("probabilities"), nb::arg("rewards"), nb::arg("state_ptr"),
-             nb::arg("longest_row"), nb::arg("rewards_on_successors"))
+        .def(nb::init<Offsets, Array<const int32_t>, Numbers, Numbers, Offsets, int64_t, bool, int64_t>(),
+             nb::arg("indptr"), nb::arg("indices"), nb::arg("probabilities"), nb::arg("rewards"), nb::arg("state_ptr"),
+             nb::arg("longest_row"), nb::arg("rewards_on_successors"), nb::arg("n_columns") = -1)
         .def_ro("indptr", &ModelArrays::indptr)
         .def_ro("indices", &ModelArrays::indices)
         .def_ro("probabilities", &ModelArrays::probabilities)
@@ -64,14 +64,19 @@ void bind_chain(nb::module_& m) {
               chain_rows(model.view, pairs.data(), weights.data(), starts.data(), lo, hi, indices.data(), data.data(),
                          penalty.data(), cost.data());
           });
-    m.def("residual_product", [](Offsets indptr, Array<const int32_t> indices, Numbers data, double discount, Numbers x,
-                                 Array<double> out) {
-        const Chain chain = chain_of(indptr, indices, data);
-        require(static_cast<int64_t>(x.size()) == chain.n_states + 1 && out.size() + 1 == x.size(),
-                "x must have one entry per state and the end, out one per state");
-        const nb::gil_scoped_release release;
-        residual_product(chain, discount, x.data(), out.data());
-    });
+    m.def(
+        "residual_product",
+        [](Offsets indptr, Array<const int32_t> indices, Numbers data, double discount, Numbers x, Array<double> out,
+           int64_t first) {
+            const Chain chain = chain_of(indptr, indices, data);
+            require(first >= 0 && first + chain.n_states < static_cast<int64_t>(x.size()) &&
+                        static_cast<int64_t>(out.size()) == chain.n_states,
+                    "x must have one entry per column and the end, out one per state");
+            const nb::gil_scoped_release release;
+            residual_product(chain, discount, x.data(), first, out.data());
+        },
+        nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("discount"), nb::arg("x"), nb::arg("out"),
+        nb::arg("first") = 0);
     m.def("dot", [](Numbers a, Numbers b) {
         require(a.size() == b.size(), "a and b must be equally long");
         return dot(a.data(), b.data(), static_cast<int64_t>(a.size()));

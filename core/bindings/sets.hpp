@@ -22,8 +22,8 @@ inline Levels levels_of(const Numbers& levels, const ModelArrays& model) {
 }
 
 template <class Outcome> void require_outcome(const Outcome& outcome, const ModelArrays& model) {
-    require(static_cast<int64_t>(outcome.size()) == model.view.n_states + 1,
-            "outcome must have one entry per state and the end");
+    require(static_cast<int64_t>(outcome.size()) == model.view.n_columns + 1,
+            "outcome must have one entry per column and the end");
 }
 
 inline void require_range(int64_t lo, int64_t hi, int64_t count) {
@@ -40,10 +40,10 @@ template <class Set> void require_columns(const Set& set, const ModelArrays& mod
     if constexpr (columns_of<Set>() > 0)
         require(set.column_length() == model.indices.size(), "the set must have one entry per transition");
     if constexpr (columns_of<Set>() > 0 && adds_successors<Set>())
-        require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_states,
-                "the set must have one entry per state");
+        require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_columns,
+                "the set must have one entry per column");
     if constexpr (transports_mass<Set>())
-        require(set.moves.n_states == model.view.n_states &&
+        require(set.moves.n_states == model.view.n_columns &&
                     (!set.moves.by_transition || set.source_count() == model.indices.size()),
                 "the set must have moves from every state, or from every transition");
 }

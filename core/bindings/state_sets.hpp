@@ -24,8 +24,8 @@ template <class Set> struct StateCall {
         const int64_t n_states = model.view.n_states;
         require(levels.size() == 1 || static_cast<int64_t>(levels.size()) == n_states,
                 "levels must be one number or one per state");
-        require(static_cast<int64_t>(outcome.size()) == n_states + 1,
-                "outcome must have one entry per state and the end");
+        require(static_cast<int64_t>(outcome.size()) == model.view.n_columns + 1,
+                "outcome must have one entry per column and the end");
         require(0 <= lo && lo <= hi && hi <= n_states, "lo..hi must lie within the states");
         require(static_cast<int64_t>(memory) >= Set::MEMORY * model.view.n_pairs,
                 "memory must hold memory_per_row numbers per pair");

@@ -280,6 +280,19 @@ class MDP(StateActionSpace):
         """The least and the largest reward."""
         return float(self.rewards.min()), float(self.rewards.max())
 
+    @cached_property
+    def reward_spread(self) -> float:
+        """The largest difference between rewards of one pair."""
+        if not self.rewards_on_successors:
+            return 0.0
+        starts = self.indptr[:-1]
+        return float(np.max(np.maximum.reduceat(self.rewards, starts) - np.minimum.reduceat(self.rewards, starts)))
+
+    @property
+    def n_columns(self) -> int:
+        """To how many states rows may lead: their own, or those of the model of which this is a part."""
+        return self.n_states
+
     @property
     def nbytes(self) -> int:
         """Bytes in the model's arrays."""

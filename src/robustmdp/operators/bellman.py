@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ IntArray = npt.NDArray[np.int64]
 
 _LARGEST_REWARD = 1e100
 _NO_MASS = 1e-12  # probabilities below it count as 0 where nature has a choice
+FORGETS = 32  # sweeps after which inner problems no longer start where they ended
 _WORTH_A_THREAD = 20_000  # transitions per thread below which starting it costs more than it saves
 
 
@@ -46,6 +46,16 @@ class Chain(NamedTuple):
     data: FloatArray
     cost: FloatArray
     discount: float
+
+    def product(self, x: FloatArray) -> FloatArray:
+        """(I - discount P) x"""
+        out = np.empty_like(x)
+        _core.residual_product(self.indptr, self.indices, self.data, self.discount, np.append(x, 0.0), out)
+        return out
+
+    def dot(self, x: FloatArray, y: FloatArray) -> float:
+        """Their sum of products, in a fixed order."""
+        return float(_core.dot(x, y))
 
 
 class Response(NamedTuple):
@@ -97,6 +107,8 @@ class RobustBellman:
     array([1.9, 0. ])
     """
 
+    chain_solver: Callable[..., Any] | None = None  # of an operator whose chains are no arrays
+    scale: float | None = None  # bounds |r| + |outcome| of the whole model, where this one is a part
     _added_per_successor: int = 0  # of a kernel whose rows add successors of their own
     _prepare: Callable[..., None] | None = None  # what a kernel does with outcomes before it solves rows
 
@@ -126,10 +138,12 @@ class RobustBellman:
             _check_rewards(self._largest_reward)
         self.rows = 0
         """Number of row problems solved so far."""
+        self.sweeps = 0
+        """Number of times that `apply` or `apply_policy` was called."""
         self.threads = threads
         self._make_kernel()
         self._levels = self._kernel_levels()
-        self._outcome = np.zeros(mdp.n_states + 1)
+        self._outcome = np.zeros(mdp.n_columns + 1)
         self._added = np.empty(0, dtype=np.int32)
         self._best = np.empty(mdp.n_states, dtype=np.int64)
         self._q = np.empty(mdp.n_pairs)
@@ -167,17 +181,9 @@ class RobustBellman:
         self._pair_ranges = threads.split(mdp.indptr, parts)
         self.model = _core.Model(
             mdp.indptr, mdp.indices, mdp.probabilities, mdp.rewards, mdp.state_ptr, mdp.longest_row,
-            mdp.rewards_on_successors,
+            mdp.rewards_on_successors, mdp.n_columns,
         )  # fmt: skip
         self.model.sign = self.ambiguity.sign
-
-    @cached_property
-    def _reward_spread(self) -> float:
-        """The largest difference between rewards of one pair."""
-        rewards, starts = self.mdp.rewards, self.mdp.indptr[:-1]
-        if not self.mdp.rewards_on_successors:
-            return 0.0
-        return float(np.max(np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts)))
 
     @property
     def can_end(self) -> bool:
@@ -193,6 +199,7 @@ class RobustBellman:
     def apply(self, v: npt.ArrayLike, out: FloatArray | None = None) -> FloatArray:
         """T v, (S,)."""
         out = self._result(out, (self.mdp.n_states,))
+        self._count_sweep()
         self.sweep(v, out, self._best)
         return out
 
@@ -212,6 +219,7 @@ class RobustBellman:
         """T^pi v, (S,): the operator of a fixed policy, (S,) actions or (S, A) probabilities (Proposition 3.1)."""
         chosen = policy if isinstance(policy, PolicyRows) else policy_rows(self.mdp, policy)
         out = self._result(out, (self.mdp.n_states,))
+        self._count_sweep()
         self._set_outcome(v)
         values = np.empty(len(chosen.pairs))
 
@@ -251,6 +259,23 @@ class RobustBellman:
 
     # what solvers call
 
+    def place(self, v: FloatArray) -> FloatArray:
+        """Values where this operator works with them."""
+        return v
+
+    def collect(self, v: FloatArray) -> FloatArray:
+        """Values as an array, (S,), wherever they are."""
+        return v
+
+    def constant(self, level: float) -> FloatArray:
+        """The same value everywhere, (S,)."""
+        return np.full(self.mdp.n_states, level)
+
+    def apply_to_constant(self, level: float) -> FloatArray:
+        """T at a constant, where nature has no choice: the best mean reward + discount * level, (S,)."""
+        best: FloatArray = np.maximum.reduceat(self.mdp.mean_rewards(), self.mdp.state_ptr[:-1])
+        return best + self.mdp.discount * level
+
     def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:
         """value = T v and best = the pair that attains it, both (S,), allocating nothing."""
         self._set_outcome(v)
@@ -271,7 +296,7 @@ class RobustBellman:
         mdp = self.mdp
         self._set_outcome(v)
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
-        scale = float(np.abs(self._outcome).max()) + self._largest_reward
+        scale = self._scale()
 
         def task(lo: int, hi: int) -> None:
             self._kernel.bracket(self.model, self._levels, self._outcome, scale, lo, hi, self._memory, lower, upper)
@@ -287,6 +312,13 @@ class RobustBellman:
         _core.best_actions(self.model, lower, low, self._best)
         chosen = mdp.actions[self._best].astype(np.int64)
         return Bracket(low, np.maximum.reduceat(upper, starts), lower, upper, chosen)
+
+    def q_table(self, bracket: Bracket, shift: float) -> Any:
+        """The middle of a bracket's bounds of Q, plus a shift, (S, A); writes over the bracket's."""
+        middle = np.add(bracket.q_lower, bracket.q_upper, out=bracket.q_lower)  # in place: large models fill the memory
+        middle *= 0.5
+        middle += shift
+        return self.mdp.table(middle)
 
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         """The chain of a policy when nature answers to v."""
@@ -348,13 +380,13 @@ class RobustBellman:
         self.rows += mdp.n_pairs
         return np.asarray(upper <= _NO_MASS)
 
-    def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
-        """Nominal sweeps in place, forwards and backwards in turn."""
+    def gauss_seidel(self, v: FloatArray, sweeps: int) -> FloatArray:
+        """What nominal sweeps in place, forwards and backwards in turn, make of v, (S,)."""
         padded = np.append(v, 0.0)
         for sweep in range(sweeps):
             _core.gauss_seidel(self.model, self.mdp.discount, sweep % 2 == 1, padded)
-        v[:] = padded[:-1]
         self.rows += sweeps * self.mdp.n_pairs
+        return padded[:-1]
 
     def best_pairs(self) -> IntArray:
         """The pairs chosen by the last sweep or bracket, (S,)."""
@@ -376,13 +408,36 @@ class RobustBellman:
     def inherit(self, other: RobustBellman) -> None:
         """Begin the inner problems where those of another level of the same set ended."""
         self._memory[:] = other._memory
+        self.sweeps = other.sweeps
+
+    def forget(self, sweeps: int) -> None:
+        """Let inner problems start anew, as they do after so many sweeps."""
+        self._memory.fill(np.nan)
+        self.sweeps = sweeps
+
+    @property
+    def remembers(self) -> bool:
+        """Do inner problems start where they ended?"""
+        return self._memory.size > 0
 
     # internals
+
+    def _count_sweep(self) -> None:
+        """Now and then rows start anew, so that a run that goes on from values alone gets the same bits."""
+        if self.sweeps % FORGETS == 0:
+            self.forget(self.sweeps)
+        self.sweeps += 1
+
+    def _scale(self) -> float:
+        """What bounds |r| + |outcome|."""
+        if self.scale is not None:
+            return self.scale
+        return float(np.abs(self._outcome).max()) + self._largest_reward
 
     def _set_outcome(self, v: npt.ArrayLike) -> None:
         values = np.asarray(v, dtype=np.float64)
         _checks.must(
-            values.shape == (self.mdp.n_states,), f"v must have shape ({self.mdp.n_states},): got {values.shape}"
+            values.shape == (self.mdp.n_columns,), f"v must have shape ({self.mdp.n_columns},): got {values.shape}"
         )
         np.multiply(values, self.ambiguity.sign * self.mdp.discount, out=self._outcome[:-1])
         if self.ambiguity.invents:
@@ -390,7 +445,7 @@ class RobustBellman:
             self._added = self.ambiguity.added_successors(
                 self._outcome[:-1],
                 mdp.longest_row,
-                highest=float(self._outcome[: None if mdp.can_end else -1].max()) + self._reward_spread,
+                highest=float(self._outcome[: None if mdp.can_end else -1].max()) + mdp.reward_spread,
                 rewards_differ=mdp.rewards_on_successors,
             )
             self.model.add_successors(self._added)

@@ -132,12 +132,11 @@ class PinnedBellman(RobustBellman):
     def chain(self, policy: PolicyRows, v: FloatArray) -> Chain:
         return with_fixed_values(super().chain(policy, v), self._places, self.values[self._places])
 
-    def gauss_seidel(self, v: FloatArray, sweeps: int) -> None:
+    def gauss_seidel(self, v: FloatArray, sweeps: int) -> FloatArray:
         """Plain sweeps: the compiled ones in place know nothing of pins."""
-        swept = np.empty_like(v)
         for _ in range(sweeps):
-            self.sweep(v, swept, self._best)
-            v[:] = swept
+            v = self.apply(v)
+        return v
 
     def _set_outcome(self, v: npt.ArrayLike) -> None:
         values = np.array(v, dtype=np.float64)

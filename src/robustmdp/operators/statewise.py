@@ -44,6 +44,7 @@ class StatewiseBellman(RobustBellman):
     ) -> FloatArray:
         rows = policy if isinstance(policy, PolicyRows) else policy_rows(self.mdp, policy)
         out = self._result(out, (self.mdp.n_states,))
+        self._count_sweep()
         self._set_outcome(v)
         weights, value = self._dense(rows), out
 
@@ -93,7 +94,7 @@ class StatewiseBellman(RobustBellman):
         self._set_outcome(v)
         weights = np.zeros(mdp.n_pairs) if policy is None else self._dense(policy)
         lower, upper, q = np.empty(mdp.n_states), np.empty(mdp.n_states), np.empty(mdp.n_pairs)
-        scale = float(np.abs(self._outcome).max()) + self._largest_reward
+        scale = self._scale()
         is_given = policy is not None
 
         def task(lo: int, hi: int) -> None:

@@ -113,13 +113,6 @@ def _matrix(chain: Chain) -> Any:
     return sp.csr_array(sp.eye_array(size) - chain.discount * with_end[:, :size])
 
 
-def product(chain: Chain, x: FloatArray) -> FloatArray:
-    """(I - discount P) x"""
-    out = np.empty_like(x)
-    _core.residual_product(chain.indptr, chain.indices, chain.data, chain.discount, np.append(x, 0.0), out)
-    return out
-
-
 def bicgstab(
     chain: Chain,
     v: FloatArray,
@@ -134,28 +127,27 @@ def bicgstab(
         low, high = float(residual.min()), float(residual.max())
         return max(high, 0.0) - min(low, 0.0) if can_end else high - low
 
-    dot = _core.dot
-    residual = chain.cost - product(chain, v)
+    dot = chain.dot
+    residual = chain.cost - chain.product(v)
     best, best_span = v.copy(), span(residual)
     shadow = residual.copy()
-    rho, direction = 1.0, np.zeros_like(v)
-    moved, alpha, omega = np.zeros_like(v), 1.0, 1.0
+    rho, direction = 1.0, 0.0 * v
+    moved, alpha, omega = 0.0 * v, 1.0, 1.0
     for _ in range(limit):
         if best_span <= target:
             break
         following = dot(shadow, residual)
         if following == 0.0 or omega == 0.0:
             shadow, following = residual.copy(), dot(residual, residual)
-            rho, alpha, omega = 1.0, 1.0, 1.0
-            direction[:], moved[:] = 0.0, 0.0
+            rho, alpha, omega, direction, moved = 1.0, 1.0, 1.0, 0.0 * v, 0.0 * v
         direction = residual + (following / rho) * (alpha / omega) * (direction - omega * moved)
         rho = following
         towards = precondition(direction)
-        moved = product(chain, towards)
+        moved = chain.product(towards)
         alpha = rho / dot(shadow, moved)
         half = residual - alpha * moved
         correction = precondition(half)
-        image = product(chain, correction)
+        image = chain.product(correction)
         size = dot(image, image)
         omega = dot(image, half) / size if size > 0.0 else 0.0
         v = v + alpha * towards + omega * correction
@@ -172,5 +164,5 @@ def _centred(chain: Chain, v: FloatArray, can_end: bool) -> FloatArray:
     """The middle of the bounds v + [min, max](residual)/(1 - discount); v itself where the end's value is fixed."""
     if can_end:
         return v
-    residual = chain.cost - product(chain, v)
+    residual = chain.cost - chain.product(v)
     return v + 0.5 * (float(residual.min()) + float(residual.max())) / (1.0 - chain.discount)

@@ -97,7 +97,7 @@ class PolicyIteration:
         nominal = work.bellman.nominal()
         for progress in self.iterate(nominal, work.policy, max(work.tol, _NOMINAL_ACCURACY)):
             v = progress.centred()
-            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(np.abs(v).max())):
+            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(abs(v).max())):
                 break
         work.bellman.rows += nominal.rows
         return v
@@ -122,24 +122,18 @@ class Work:
     linear: ChainSolver = field(init=False)
 
     def __post_init__(self) -> None:
-        self.linear = ChainSolver(self.bellman.can_end, by_graph=self.by_graph)
+        make = self.bellman.chain_solver or ChainSolver
+        self.linear = make(self.bellman.can_end, by_graph=self.by_graph)
 
     def start(self) -> FloatArray:
         """A sweep at a constant, where nature has no choice: the middle of the value range, or 0 if episodes end."""
-        mdp = self.bellman.mdp
-        level = 0.0 if self.bellman.can_end else 0.5 * sum(mdp.value_range)
-        best: FloatArray = np.maximum.reduceat(mdp.mean_rewards(), mdp.state_ptr[:-1])
-        return best + mdp.discount * level
+        level = 0.0 if self.bellman.can_end else 0.5 * sum(self.bellman.mdp.value_range)
+        return self.bellman.apply_to_constant(level)
 
     def sweep(self, v: FloatArray) -> Progress:
         """T v, and the pairs that attain it."""
-        mdp = self.bellman.mdp
-        swept = np.empty_like(v)
-        if self.policy is None:
-            self.bellman.sweep(v, swept, self.bellman.best_pairs())
-        else:
-            self.bellman.apply_policy(self.policy, v, out=swept)
-        return Progress(v, swept, self.bellman.can_end, mdp.discount, self._chosen())
+        swept = self.bellman.apply(v) if self.policy is None else self.bellman.apply_policy(self.policy, v)
+        return Progress(v, swept, self.bellman.can_end, self.bellman.mdp.discount, self._chosen())
 
     def _policy_of(self, progress: Progress) -> PolicyRows:
         return progress.policy if progress.policy is not None else self._chosen()
@@ -164,8 +158,7 @@ class Work:
         """
         v = self._answer(progress)
         if self.bellman.ambiguity.is_nominal and self.policy is None:
-            self.bellman.gauss_seidel(v, _NOMINAL_LOOK_AHEAD)
-            return self.sweep(v)
+            return self.sweep(self.bellman.gauss_seidel(v, _NOMINAL_LOOK_AHEAD))
         following = self.sweep(v)
         for _ in range(_LOOK_AHEAD if self.policy is None else 0):
             following = self.sweep(following.swept)
@@ -177,10 +170,9 @@ class Work:
         accuracy = max(0.1 * (1.0 - mdp.discount) * progress.error_bound, self._floor(progress))
         policy = self._policy_of(progress)
         v = progress.swept
-        swept = np.empty_like(v)
         for _ in range(100):
             v = self.linear.solve(self.bellman.chain(policy, v), v, 0.25 * accuracy)
-            self.bellman.apply_policy(policy, v, out=swept)
+            swept = self.bellman.apply_policy(policy, v)
             inner = Progress(v, swept, self.bellman.can_end, mdp.discount, policy)
             if inner.error_bound <= accuracy:
                 break
@@ -194,4 +186,4 @@ class Work:
 
     def _floor(self, progress: Progress) -> float:
         """No linear solve needs to be better than a tenth of what was asked for."""
-        return 0.1 * self.tol * max(1.0, float(np.abs(progress.swept).max()))
+        return 0.1 * self.tol * max(1.0, float(abs(progress.swept).max()))

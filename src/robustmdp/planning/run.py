@@ -102,10 +102,10 @@ def run(
     check_discounted(bellman.mdp)
     check_tolerance(tol)
     trace: list[Step] = []
-    iterates = solver.iterate(bellman, policy, tol, check_start(start, bellman.mdp))
+    given = check_start(start, bellman.mdp)
+    iterates = solver.iterate(bellman, policy, tol, None if given is None else bellman.place(given))
     progress, code = _loop(solver, iterates, bellman, tol, callback, trace)
-    # The sweep, not the iterate: an interrupted sweep may have written over the latter.
-    base = progress.swept.copy() if progress else np.zeros(bellman.mdp.n_states)
+    base = progress.swept if progress else bellman.constant(0.0)
     return certify(bellman, base, policy, code, tol, trace)
 
 
@@ -150,7 +150,7 @@ def _loop(
             progress = proposal
             step = Step(len(trace) + 1, progress.residual, progress.error_bound, bellman.rows)
             trace.append(step)
-            target = tol * max(1.0, float(np.abs(progress.swept).max()))
+            target = tol * max(1.0, float(abs(progress.swept).max()))
             # Half of the target is left for what certification adds: rounding and the duality gap.
             if not solver.fixed_steps and solver.reached(progress, 0.5 * target):
                 return progress, "converged"
@@ -172,7 +172,7 @@ class Stall:
         self._best, self._idle = math.inf, 0
 
     def seen(self, progress: Progress) -> bool:
-        floor = 256.0 * np.finfo(float).eps * max(1e-300, float(np.abs(progress.swept).max()))
+        floor = 256.0 * np.finfo(float).eps * max(1e-300, float(abs(progress.swept).max()))
         self._idle = 0 if progress.residual < 0.9 * self._best else self._idle + 1
         self._best = min(self._best, progress.residual)
         return bool(progress.residual <= floor and self._idle >= 5)
@@ -184,7 +184,7 @@ def bounds(bracket: Bracket, v: FloatArray, mdp: MDP) -> tuple[FloatArray, Float
     above = Progress(v, bracket.upper, mdp.can_end, mdp.discount)
     factor = mdp.discount / (1.0 - mdp.discount)
     shift_low, shift_high = factor * below.low, factor * above.high
-    slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(np.abs(bracket.upper).max()))
+    slack = _WIDEN * (abs(shift_low) + abs(shift_high) + float(abs(bracket.upper).max()))
     slack += NEGLIGIBLE / (1.0 - mdp.discount)
     return bracket.lower + shift_low - slack, bracket.upper + shift_high + slack, 0.5 * (shift_low + shift_high)
 
@@ -196,9 +196,9 @@ def certify(
     mdp = bellman.mdp
     bracket = bellman.bracket(v, policy)
     lower, upper, shift = bounds(bracket, v, mdp)
-    bound = float(np.max(upper - lower)) / 2.0
+    bound = float((upper - lower).max()) / 2.0
     value = 0.5 * (lower + upper)
-    target = tol * max(1.0, float(np.abs(value).max()))
+    target = tol * max(1.0, float(abs(value).max()))
     if not np.isfinite(bound):
         code = "diverged"
     elif bound <= target and code != "interrupted":  # who interrupts a search must not be overheard
@@ -206,19 +206,16 @@ def certify(
     elif code == "converged":  # the sweeps had converged: what is missing is rounding
         code = "stalled"
     steps = len(trace)
-    middle = np.add(bracket.q_lower, bracket.q_upper, out=bracket.q_lower)  # in place: large models fill the memory
-    middle *= 0.5
-    middle += shift
     return Solution(
-        value=value,
-        q=mdp.table(middle),
+        value=bellman.collect(value),
+        q=bellman.q_table(bracket, shift),
         policy=bracket.policy,
-        lower=lower,
-        upper=upper,
+        lower=bellman.collect(lower),
+        upper=bellman.collect(upper),
         status=Status.of(code, bound=bound, target=target, steps=steps),
         steps=steps,
         trace=as_columns(trace),
-        base=v,
+        base=bellman.collect(v),
         adversary=bellman.against(policy),
     )
 

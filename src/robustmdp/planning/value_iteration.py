@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from robustmdp import _checks
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
@@ -48,17 +46,13 @@ class ValueIteration:
         """Sweep for ever."""
         del tol
         mdp = bellman.mdp
-        v = np.full(mdp.n_states, 0.0 if bellman.can_end else 0.5 * sum(mdp.value_range)) if start is None else start
-        swept, best = np.empty_like(v), np.empty(mdp.n_states, dtype=np.int64)
+        v = bellman.constant(0.0 if bellman.can_end else 0.5 * sum(mdp.value_range)) if start is None else start
         while True:
-            if policy is None:
-                bellman.sweep(v, swept, best)
-            else:
-                bellman.apply_policy(policy, v, out=swept)
+            swept = bellman.apply(v) if policy is None else bellman.apply_policy(policy, v)
             progress = Progress(v, swept, bellman.can_end, mdp.discount)
             yield progress
             # The span does not feel a shift, but rounding does: the middle keeps numbers as small as the values are.
-            v, swept = (progress.centred(), v) if self.stopping == "span" else (swept, v)
+            v = progress.centred() if self.stopping == "span" else swept
 
     def reached(self, progress: Progress, target: float) -> bool:
         """Is the rule of `stopping` met?"""

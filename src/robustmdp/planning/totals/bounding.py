@@ -12,7 +12,7 @@ from robustmdp.models import MDP
 from robustmdp.operators.bellman import Chain, Response
 from robustmdp.operators.pinned import PinnedBellman, with_fixed_values
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.linear import ChainSolver, product
+from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.totals import graphs
 from robustmdp.planning.totals.certificates import proves_lower, proves_upper
 from robustmdp.planning.totals.problem import Problem, Rule
@@ -75,7 +75,7 @@ class Bounding:
         w = solve_chain(ChainSolver(can_end=True, by_graph=True), chain, np.zeros(bellman.mdp.n_states), 0.01)
         if w is None or w.min() < -0.5:
             return None
-        return w if float(np.max(np.abs(chain.cost - product(chain, w)))) <= 0.5 else None
+        return w if float(np.max(np.abs(chain.cost - chain.product(w)))) <= 0.5 else None
 
     def bounds(self, tol: float) -> Bounds | None:
         """With an error of about tol * max(1, max|value|), where rounding allows it; None where nothing is proved."""

@@ -15,7 +15,7 @@ from robustmdp import _core
 from robustmdp.operators.bellman import Chain
 from robustmdp.operators.pinned import PinnedBellman, with_fixed_values, with_jumps
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
-from robustmdp.planning.linear import ChainSolver, product
+from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.totals import graphs
 
 FloatArray = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class Side:
         v = np.where(self.idle, 0.0, start)
         for _ in range(_MOST_STEPS):
             chain = self._chain(v, drift)
-            residual = chain.cost - product(chain, v)
+            residual = chain.cost - chain.product(v)
             if float(np.max(np.abs(residual))) <= target:
                 break
             solved = solve_chain(self.linear, chain, v, target)
@@ -116,7 +116,7 @@ class Side:
         chain = with_fixed_values(chain._replace(cost=cost), np.concatenate([fixed, stuck]), 0.0)
         if self.cap is None:
             return chain
-        swept = chain.cost - product(chain, v) + v
+        swept = chain.cost - chain.product(v) + v
         beyond = np.flatnonzero(moving & (swept >= self.cap if self.is_upper else swept <= self.cap))
         return with_fixed_values(chain, beyond, self.cap[beyond])
 
