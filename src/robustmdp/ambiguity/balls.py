@@ -77,7 +77,7 @@ class L1(_Ball):
 
     def _is_by_state(self, model: Any) -> bool:
         assert self.weights is not None
-        n, n_states, nnz = len(self.weights), model.n_states, len(model.indices)
+        n, n_states, nnz = len(self.weights), model.n_columns, model.nnz
         if n == n_states + 1 or (n == n_states and not model.can_end):
             return True
         sizes = f"one weight per state ({n_states}{', and one for the end' if model.can_end else ''})"
@@ -117,6 +117,15 @@ class L1(_Ball):
         if self.weights is None or self._is_by_state(model):
             return self
         return L1(self.level, weights=self.weights[transitions])
+
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> L1:
+        part = super().on_part(whole, states, transitions)
+        assert isinstance(part, L1)
+        return part.restricted(whole, transitions)  # type: ignore[arg-type]  # a slice takes views
+
+    @property
+    def names_states(self) -> bool:
+        return self.invents or self.weights is not None
 
     def _meaning(self, level: str) -> str:
         weighted = "" if self.weights is None else "weighted "

@@ -259,6 +259,25 @@ class Ambiguity(ABC):
         del model, transitions
         return self
 
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
+        """The same set for some of a model's states, whose rows are these transitions; `whole` has the model's sizes."""
+        del whole, states, transitions
+        _checks.must(
+            isinstance(self.level, float),
+            f"the {self.level_name} of a set must be one number where a model is cut into shards: got {self}",
+        )
+        return self
+
+    def on_transitions(self, model: Any) -> Ambiguity:
+        """The same set of this model, with numbers of transitions in the model's order."""
+        del model
+        return self
+
+    @property
+    def names_states(self) -> bool:
+        """Whether it has numbers for states as such, or leads to states of its own."""
+        return self.invents
+
     @property
     def keeps_support(self) -> bool:
         """Whether nature must pay for taking all mass from a successor, or cannot; False where it is not known."""

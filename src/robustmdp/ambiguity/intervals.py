@@ -83,6 +83,17 @@ class Interval(Ambiguity):
             return Interval(self.lower[transitions], self.upper[transitions])
         return self
 
+    def on_transitions(self, model: Any) -> Interval:
+        return Interval(*self.bounds_for(model))
+
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Interval:
+        del whole, states
+        _checks.must(
+            _is_by_transition(self.lower),
+            f"lower and upper must have one entry per transition where a model is cut into shards: got {self!r}",
+        )
+        return Interval(self.lower[transitions], self.upper[transitions])
+
     @property
     def keeps_support(self) -> bool:
         """Whether all lower bounds of a model's transitions are positive."""

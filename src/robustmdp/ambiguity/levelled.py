@@ -56,6 +56,12 @@ class Levelled(Ambiguity):
         missing = np.isnan(self.level) & np.isnan(other.level)
         return bool(np.all(compare(self.level, other.level) | missing))
 
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
+        del whole, transitions
+        if isinstance(self.level, float):
+            return self
+        return _build(type(self), {**self._own, self.level_name: self.level[states]})
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 

@@ -211,6 +211,10 @@ class MeanRisk(Levelled):
     def restricted(self, model: Any, transitions: IntArray) -> MeanRisk:
         return MeanRisk(self.level, self.risk.restricted(model, transitions))
 
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> MeanRisk:
+        share = self.level if isinstance(self.level, float) else self.level[states]
+        return MeanRisk(share, self.risk.on_part(whole, states, transitions))
+
     def __repr__(self) -> str:
         level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
         return f"MeanRisk({level}, {self.risk!r})"

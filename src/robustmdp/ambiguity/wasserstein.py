@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -95,6 +95,9 @@ class Wasserstein(Supported):
     @property
     def kernel(self) -> RowKernel:
         raise TypeError("distances belong to the states of a model: use kernel_for")
+
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> NoReturn:
+        _checks.fail(f"a model that is cut into shards needs a set without moves between all states: got {self}")
 
     def kernel_for(self, model: Any) -> RowKernel:
         n, lengths = model.n_states, np.diff(model.indptr)

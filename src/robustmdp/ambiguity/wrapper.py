@@ -59,6 +59,16 @@ class Wrapper(Ambiguity):
     def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:
         return type(self)(self.set.restricted(model, transitions))
 
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
+        return type(self)(self.set.on_part(whole, states, transitions))
+
+    def on_transitions(self, model: Any) -> Ambiguity:
+        return type(self)(self.set.on_transitions(model))
+
+    @property
+    def names_states(self) -> bool:
+        return self.set.names_states
+
     @property
     def keeps_support(self) -> bool:
         return self.set.keeps_support

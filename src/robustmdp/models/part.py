@@ -1,0 +1,179 @@
+"""Some states of a model with their rows, and what they need to know of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from robustmdp.models.mdp import MDP
+from robustmdp.models.noise import Noise
+from robustmdp.models.row_source import Rows
+from robustmdp.models.space import IntArray, StateActionSpace
+
+
+class Sizes(NamedTuple):
+    """What parts of a model add up to."""
+
+    n_states: int
+    n_pairs: int
+    nnz: int
+    longest_row: int
+    least: float
+    most: float
+    reward_spread: float
+    can_end: bool
+
+    @classmethod
+    def of(cls, rows: Rows, n_states: int, rewards_on_successors: bool) -> Sizes:
+        """Those of some rows of a model with `n_states` states."""
+        rewards, starts = rows.rewards, rows.indptr[:-1]
+        spread = 0.0
+        if rewards_on_successors:
+            spread = float(np.max(np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts)))
+        return cls(
+            n_states=len(rows.state_ptr) - 1,
+            n_pairs=len(rows.actions),
+            nnz=len(rows.indices),
+            longest_row=int(np.diff(rows.indptr).max()),
+            least=float(rewards.min()),
+            most=float(rewards.max()),
+            reward_spread=spread,
+            can_end=int(rows.indices.max()) == n_states,
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[Sizes]) -> Sizes:
+        """Those of the whole."""
+        sums = [sum(column) for column in list(zip(*parts, strict=True))[:3]]
+        longest, least, most, spread, can_end = list(zip(*parts, strict=True))[3:]
+        return cls(*sums, max(longest), min(least), max(most), max(spread), any(can_end))
+
+
+class Whole(StateActionSpace):
+    """What a model is, but for its rows."""
+
+    actions = None
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        n_actions: int,
+        discount: float,
+        rewards_on_successors: bool,
+        *,
+        noise: Noise | None = None,
+        state_names: tuple[str, ...] | None = None,
+        action_names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.sizes, self.n_actions, self.discount = sizes, n_actions, discount
+        self.rewards_on_successors, self.noise = rewards_on_successors, noise
+        self.state_names, self.action_names = state_names, action_names
+        self.reward_range = sizes.least, sizes.most
+        self.can_end = sizes.can_end
+
+    @property
+    def n_states(self) -> int:
+        return self.sizes.n_states
+
+    @property
+    def n_columns(self) -> int:
+        return self.sizes.n_states
+
+    @property
+    def n_pairs(self) -> int:
+        return self.sizes.n_pairs
+
+    @property
+    def nnz(self) -> int:
+        return self.sizes.nnz
+
+
+class Part(MDP):
+    """States first, first + 1, ... of a model, under numbers from 0 on; their rows lead to columns.
+
+    A column is a state of the whole model, in rising order: all states, or those alone that the rows lead to and the
+    part's own. The end is the column behind the last one.
+
+    Attributes
+    ----------
+    whole : what the model is
+    first : the number of the first state in the whole
+    columns : (n_columns,) the states behind the columns, or None where they are all states
+    """
+
+    whole: Whole
+    first: int
+    columns: IntArray | None
+
+    @classmethod
+    def of(cls, rows: Rows, whole: Whole, first: int, *, compact: bool = False) -> Part:
+        """The part with these rows; `compact` leaves out the states that they do not lead to, where that is worth it."""
+        columns = None
+        if compact:
+            read = states_read(rows.indices, whole.n_states)
+            own = np.arange(first, first + len(rows.state_ptr) - 1)
+            kept = np.union1d(read, own)
+            if 2 * len(kept) <= whole.n_states:
+                columns = kept
+                rows = rows._replace(indices=np.searchsorted(columns, rows.indices).astype(np.int32))
+        part = cls._of_checked(**rows._asdict(), n_actions=whole.n_actions, discount=whole.discount, noise=whole.noise)
+        part.__dict__.update(whole=whole, first=first, columns=columns)
+        return part
+
+    @property
+    def n_columns(self) -> int:
+        return self.whole.n_states if self.columns is None else len(self.columns)
+
+    @cached_property
+    def offset(self) -> int:
+        """The column of the part's first state."""
+        return self.first if self.columns is None else int(np.searchsorted(self.columns, self.first))
+
+    # What must not depend on where a model is cut:
+
+    @property
+    def can_end(self) -> bool:  # type: ignore[override]
+        return self.whole.sizes.can_end
+
+    @property
+    def rewards_on_successors(self) -> bool:
+        return self.whole.rewards_on_successors
+
+    @property
+    def longest_row(self) -> int:  # type: ignore[override]
+        return self.whole.sizes.longest_row
+
+    @property
+    def reward_range(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.whole.sizes.least, self.whole.sizes.most
+
+    @property
+    def reward_spread(self) -> float:  # type: ignore[override]
+        return self.whole.sizes.reward_spread
+
+    def state_name(self, state: int) -> str:
+        return self.whole.state_name(self.first + state)
+
+
+def rows_of(mdp: MDP, first: int, last: int) -> Rows:
+    """The rows of states first..last, as views where that is possible."""
+    pairs = slice(int(mdp.state_ptr[first]), int(mdp.state_ptr[last]))
+    entries = slice(int(mdp.indptr[pairs.start]), int(mdp.indptr[pairs.stop]))
+    return Rows(
+        indptr=mdp.indptr[pairs.start : pairs.stop + 1] - entries.start,
+        indices=mdp.indices[entries],
+        probabilities=mdp.probabilities[entries],
+        rewards=mdp.rewards[entries if mdp.rewards_on_successors else pairs],
+        state_ptr=mdp.state_ptr[first : last + 1] - pairs.start,
+        actions=mdp.actions[pairs],
+    )
+
+
+def states_read(indices: IntArray, n_states: int) -> IntArray:
+    """The states to which rows lead, rising; not the end."""
+    seen = np.zeros(n_states + 1, dtype=bool)
+    seen[indices] = True
+    return np.flatnonzero(seen[:-1])
