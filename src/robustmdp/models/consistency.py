@@ -174,7 +174,9 @@ def _check_entries(arrays: Arrays, n_states: int, place: columns.Place, *, rises
         _refuse(~((weights > 0) & (weights < np.inf)), "probabilities", probabilities, start, "be positive", place)
 
 
-def _check_noise(indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, place: columns.Place) -> None:
+def _check_noise(
+    indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, place: columns.Place
+) -> None:
     """Each row is the distribution of the noise."""
     size, n_pairs = len(noise), len(indptr) - 1
     for first, last in _pieces(n_pairs):
