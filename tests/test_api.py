@@ -45,6 +45,7 @@ PUBLIC = [
     "PlugIn",
     "PolicyIteration",
     "RobustBellman",
+    "RowSource",
     "SRectangular",
     "SharedNoise",
     "Simulator",

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from robustmdp.models import MDP as MDP
     from robustmdp.models import Counts as Counts
     from robustmdp.models import Estimate as Estimate
+    from robustmdp.models import RowSource as RowSource
     from robustmdp.models import Simulator as Simulator
     from robustmdp.models import Trajectory as Trajectory
     from robustmdp.models import estimate as estimate
@@ -148,7 +149,7 @@ _ROOMS = {
         "run_many",
         "schedules",
     ),
-    "models": ("MDP", "Counts", "Estimate", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
+    "models": ("MDP", "Counts", "Estimate", "RowSource", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
     "operators": ("RobustBellman",),
     "planning": (
         "AverageReward",

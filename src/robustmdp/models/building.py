@@ -116,13 +116,7 @@ def from_rows(
     place: columns.Place | None = None,
 ) -> MDP:
     """See MDP.from_rows; `place` says where an entry of a column stands."""
-    labels = ("state", "action", "next_state", "probability", "reward")
-    arrays = [columns.array_of(label, column) for label, column in zip(labels, given, strict=True)]
-    for label, array in zip(labels, arrays, strict=True):
-        _checks.must(
-            array.ndim == 1 and len(array) == len(arrays[0]),
-            f"{label} must be 1-D and as long as state ({len(arrays[0])}): got shape {array.shape}",
-        )
+    arrays = list(columns.equally_long(dict(zip(columns.NAMES, given, strict=True))).values())
     _checks.must(len(arrays[0]) > 0, "rows must hold at least one transition: got none")
     last = None if n_states is None else _checks.positive_integer("n_states", n_states) - 1
     _checks.must(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NoReturn
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 
 LARGEST = 2**31 - 2  # states and actions are stored in 32 bits, and the end needs a number, too
+NAMES = ("state", "action", "next_state", "probability", "reward")  # of what says one transition
 NUMBERS = "iuf"  # kinds of arrays that hold real numbers
 NUMBERS_OR_FLAGS = "biuf"
 
@@ -32,6 +33,17 @@ def array_of(name: str, value: Any) -> npt.NDArray[Any]:
         return np.asarray(value)
     except (TypeError, ValueError) as problem:
         _checks.fail(f"{name} must be an array of numbers: {problem}")
+
+
+def equally_long(given: Mapping[str, Any], where: str = "") -> dict[str, npt.NDArray[Any]]:
+    """The columns as arrays of their own types, all 1-D and as long as the first."""
+    arrays = {name: array_of(name, value) for name, value in given.items()}
+    first = next(iter(arrays))
+    for name, array in arrays.items():
+        right = array.ndim == 1 and array.size == arrays[first].size
+        must = f"1-D and as long as {first} ({arrays[first].size})"
+        _checks.must(right, f"{name} must be {must}: got shape {array.shape}{where}")
+    return arrays
 
 
 def _is_masked(value: Any) -> bool:

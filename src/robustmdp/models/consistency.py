@@ -52,12 +52,25 @@ def checked_arrays(
 
     With `noise` each row has its entries, in their order.
     """
-    of, within = (f" of {name}", f" in {name}") if name else ("", "")
-    n_states, n_pairs, nnz = len(arrays["state_ptr"]) - 1, len(arrays["actions"]), len(arrays["indices"])
+    of = f" of {name}" if name else ""
+    n_states, n_pairs, nnz = check_lengths({kind: len(array) for kind, array in arrays.items()}, name)
+
+    def place(kind: str, entry: int) -> str:
+        return f"pair {entry}{of}" if kind == "pair" else f"{kind}[{entry}]{of}"
+
+    check_pointers("state_ptr", arrays["state_ptr"], (0, n_pairs), place)
+    check_pointers("indptr", arrays["indptr"], (0, nnz), place)
+    return checked_rows(arrays, n_states, n_actions, place, noise)
+
+
+def check_lengths(lengths: Mapping[str, int], name: str | None = None) -> tuple[int, int, int]:
+    """The numbers of states, pairs and transitions, on which the lengths of the arrays must agree."""
+    within = f" in {name}" if name else ""
+    n_states, n_pairs, nnz = lengths["state_ptr"] - 1, lengths["actions"], lengths["indices"]
     for kind, wanted in (("indptr", n_pairs + 1), ("probabilities", nnz)):
-        came = len(arrays[kind])
+        came = lengths[kind]
         _checks.must(came == wanted, f"the length of {kind}{within} must be {wanted}: got {came}")
-    rewards = len(arrays["rewards"])
+    rewards = lengths["rewards"]
     _checks.must(
         rewards in (n_pairs, nnz),
         f"rewards{within} must have one entry per pair ({n_pairs}) or transition ({nnz}): got {rewards}",
@@ -66,18 +79,23 @@ def checked_arrays(
         1 <= n_states <= columns.LARGEST + 1,
         f"the number of states{within} must lie in 1..{columns.LARGEST + 1}: got {n_states}",
     )
-    _check_pointers("state_ptr", arrays["state_ptr"], n_pairs, of)
-    _check_pointers("indptr", arrays["indptr"], nnz, of)
-    _check_rewards(arrays["rewards"], of)
-    _check_actions(arrays, n_actions, of)
-    _check_entries(arrays, n_states, of, rises=noise is None)
+    return n_states, n_pairs, nnz
+
+
+def checked_rows(
+    arrays: Arrays, n_states: int, n_actions: int, place: columns.Place, noise: Noise | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a model or of some of its states, behind checked pointers; `place` also knows the kind "pair"."""
+    _check_rewards(arrays["rewards"], place)
+    _check_actions(arrays, n_actions, place)
+    _check_entries(arrays, n_states, place, rises=noise is None)
     probabilities = row_sums.normalise(
         arrays["indptr"],
         arrays["probabilities"],
-        lambda pair, total: f"probabilities must sum to 1: got {total:.9g} at pair {pair}{of}",
+        lambda pair, total: f"probabilities must sum to 1: got {total:.9g} at {place('pair', pair)}",
     )
     if noise is not None:
-        _check_noise(arrays["indptr"], probabilities, noise, of)
+        _check_noise(arrays["indptr"], probabilities, noise, place)
     return {**arrays, "probabilities": probabilities}
 
 
@@ -102,54 +120,63 @@ def _pieces(count: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
 
 
-def _refuse(wrong: npt.NDArray[np.bool_], kind: str, array: npt.NDArray[Any], start: int, must: str, of: str) -> None:
+def _refuse(
+    wrong: npt.NDArray[np.bool_], kind: str, array: npt.NDArray[Any], start: int, must: str, place: columns.Place
+) -> None:
     if wrong.any():
-        columns.refuse(start + int(wrong.argmax()), must, kind, array, lambda name, entry: f"{name}[{entry}]{of}")
+        columns.refuse(start + int(wrong.argmax()), must, kind, array, place)
 
 
-def _check_pointers(kind: str, pointers: npt.NDArray[np.int64], end: int, of: str) -> None:
-    """From 0 to `end`, rising: every state has an action, every action a successor."""
-    _checks.must(pointers[0] == 0, f"{kind} must start at 0: got {pointers[0]} at {kind}[0]{of}")
+def check_pointers(
+    kind: str, pointers: npt.NDArray[np.int64], ends: tuple[int | None, int | None], place: columns.Place
+) -> None:
+    """From one end to the other, where they are known, rising: every state has an action, every action a successor."""
+    first, last = ends
+    if first is not None:
+        _checks.must(pointers[0] == first, f"{kind} must start at {first}: got {pointers[0]} at {place(kind, 0)}")
     for start, stop in _pieces(len(pointers) - 1):
         part = pointers[start : stop + 1]
-        _refuse(part[1:] <= part[:-1], kind, pointers, start + 1, "rise", of)
-    _checks.must(pointers[-1] == end, f"{kind} must end at {end}: got {pointers[-1]} at {kind}[-1]{of}")
+        _refuse(part[1:] <= part[:-1], kind, pointers, start + 1, "rise", place)
+    if last is not None:
+        _checks.must(pointers[-1] == last, f"{kind} must end at {last}: got {pointers[-1]} at {place(kind, -1)}")
 
 
-def _check_rewards(rewards: npt.NDArray[np.float64], of: str) -> None:
+def _check_rewards(rewards: npt.NDArray[np.float64], place: columns.Place) -> None:
     for start, stop in _pieces(len(rewards)):
-        _refuse(~np.isfinite(rewards[start:stop]), "rewards", rewards, start, "be finite", of)
+        _refuse(~np.isfinite(rewards[start:stop]), "rewards", rewards, start, "be finite", place)
 
 
-def _check_actions(arrays: Arrays, n_actions: int, of: str) -> None:
+def _check_actions(arrays: Arrays, n_actions: int, place: columns.Place) -> None:
     actions, state_ptr = arrays["actions"], arrays["state_ptr"]
     for start, stop in _pieces(len(actions)):
         part = actions[start:stop]
-        _refuse((part < 0) | (part >= n_actions), "actions", actions, start, f"lie in 0..{n_actions - 1}", of)
+        _refuse((part < 0) | (part >= n_actions), "actions", actions, start, f"lie in 0..{n_actions - 1}", place)
         before = max(start - 1, 0)
         is_first = np.zeros(stop - before, bool)  # of its state
         low, high = np.searchsorted(state_ptr, (before, stop))
         is_first[state_ptr[low:high] - before] = True
         falling = (actions[before + 1 : stop] <= actions[before : stop - 1]) & ~is_first[1:]
-        _refuse(falling, "actions", actions, before + 1, "rise within a state", of)
+        _refuse(falling, "actions", actions, before + 1, "rise within a state", place)
 
 
-def _check_entries(arrays: Arrays, n_states: int, of: str, *, rises: bool) -> None:
+def _check_entries(arrays: Arrays, n_states: int, place: columns.Place, *, rises: bool) -> None:
     """Positive probabilities at successors; with `rises` these do, but for the end, which may come several times."""
     indptr, indices, probabilities = arrays["indptr"], arrays["indices"], arrays["probabilities"]
     for first, last in row_sums.pieces(indptr, _PIECE):
         start, stop = int(indptr[first]), int(indptr[last])
         part = indices[start:stop]
-        _refuse((part < 0) | (part > n_states), "indices", indices, start, f"lie in 0..{n_states}", of)
+        _refuse((part < 0) | (part > n_states), "indices", indices, start, f"lie in 0..{n_states}", place)
         if rises:
             falling = (part[1:] < part[:-1]) | ((part[1:] == part[:-1]) & (part[1:] != n_states))
             falling[indptr[first + 1 : last] - start - 1] = False
-            _refuse(falling, "indices", indices, start + 1, "rise within a row", of)
+            _refuse(falling, "indices", indices, start + 1, "rise within a row", place)
         weights = probabilities[start:stop]
-        _refuse(~((weights > 0) & (weights < np.inf)), "probabilities", probabilities, start, "be positive", of)
+        _refuse(~((weights > 0) & (weights < np.inf)), "probabilities", probabilities, start, "be positive", place)
 
 
-def _check_noise(indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, of: str) -> None:
+def _check_noise(
+    indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, place: columns.Place
+) -> None:
     """Each row is the distribution of the noise."""
     size, n_pairs = len(noise), len(indptr) - 1
     for first, last in _pieces(n_pairs):
@@ -157,7 +184,5 @@ def _check_noise(indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64
         if not wrong.any():
             wrong = (probabilities[first * size : last * size].reshape(-1, size) != noise.probabilities).any(axis=1)
         if wrong.any():
-            _checks.fail(
-                f"every row must hold the {size} probabilities of the noise: that of pair {first + int(wrong.argmax())}"
-                f"{of} does not"
-            )
+            where = place("pair", first + int(wrong.argmax()))
+            _checks.fail(f"every row must hold the {size} probabilities of the noise: that of {where} does not")
