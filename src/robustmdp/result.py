@@ -82,8 +82,8 @@ _ARRAYS = ("value", "q", "policy", "lower", "upper", "base", "gain", "gain_lower
 
 
 def _is_same(a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None) -> bool:
-    if a is None or b is None:
-        return a is b
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        return a == b
     return np.array_equal(a, b, equal_nan=True)
 
 

@@ -56,9 +56,8 @@ class Exchange(Protocol):
     Every method but `close` raises `Lost` when a shard is gone; `restore` then brings it back, without its vectors.
     """
 
-    @property
-    def count(self) -> int:
-        """How many shards there are."""
+    count: int
+    """How many shards there can be, and how many there are once rows are loaded."""
 
     def load(self, rows: Rows) -> list[Loaded]:
         """Have all rows made."""
@@ -89,16 +88,14 @@ class InProcess:
     """All shards in this process, one after the other: for tests, and for models larger than memory."""
 
     def __init__(self, count: int, threads: int | None) -> None:
-        self._shards = [Shard(threads) for _ in range(count)]
+        self.count = count
+        self._threads = threads
         self._parcels: list[tuple[Any, ...]] = []
-        self._sizes = np.zeros((count, count), dtype=np.int64)
-        self._seconds = np.zeros(count)
-
-    @property
-    def count(self) -> int:
-        return len(self._shards)
 
     def load(self, rows: Rows) -> list[Loaded]:
+        self.count = len(rows.sources)
+        self._shards = [Shard(self._threads) for _ in rows.sources]
+        self._seconds = np.zeros(self.count)
         return [shard.load(*arguments) for shard, arguments in zip(self._shards, rows.of_each(), strict=True)]
 
     def prepare(self, problem: Problem) -> None:

@@ -23,7 +23,8 @@ _SECONDS = 1.0  # after which nodes are counted again
 class Ray(Ordered):
     """On the Ray cluster at `address`, by default a local one for the while; one already initialised is used as it is.
 
-    At most `workers` tasks run at a time, by default one for every CPU of the cluster.
+    At most `workers` tasks run at a time, by default one for every CPU of the cluster. A model that `solve` is given
+    with this engine is cut into `workers` shards, by default one for every node.
 
     >>> Ray(workers=0)
     Traceback (most recent call last):
@@ -45,7 +46,7 @@ class Ray(Ordered):
             return
         with _quiet():
             ray = extra("ray", "ray")
-        with self._connected(ray):
+        with self._connected(ray, self.workers):
             batch = _Batch(ray, task, items)
             try:
                 while batch.waiting or batch.running:
@@ -54,15 +55,35 @@ class Ray(Ordered):
             finally:
                 batch.cancel()
 
+    def solve(self, source: Any, ambiguity: Any, settings: Any, checkpoint: Any) -> Any:
+        """One model in shards; `rm.solve` calls it."""
+        from robustmdp.cluster import solve_in_shards
+
+        return solve_in_shards(source, ambiguity, settings, self, checkpoint)
+
     @contextlib.contextmanager
-    def _connected(self, ray: Any) -> Iterator[None]:
+    def exchange(self, threads: int | None) -> Iterator[Any]:
+        """The shards of one model: `workers`, or one for each node."""
+        with _quiet():
+            ray = extra("ray", "ray")
+        from robustmdp.cluster.on_ray import RayExchange
+
+        with self._connected(ray, None):
+            exchange = RayExchange(ray, self.workers, threads)
+            try:
+                yield exchange
+            finally:
+                exchange.close()
+
+    @contextlib.contextmanager
+    def _connected(self, ray: Any, cores: int | None) -> Iterator[None]:
         if ray.is_initialized():
             yield
             return
         options: dict[str, Any] = {"address": self.address}
         if self.address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            options = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+            options = {"address": "local", "num_cpus": cores, "include_dashboard": False}
         else:
             _call(self.address)
         with _quiet():

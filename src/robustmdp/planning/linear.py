@@ -14,8 +14,8 @@ from robustmdp.operators.bellman import Chain
 
 FloatArray = npt.NDArray[np.float64]
 
-_TRIAL_SWEEPS = 12
-_MOST_SWEEPS = 150
+TRIAL_SWEEPS = 12
+MOST_SWEEPS = 150
 _MOST_CLIMBS = 100  # Krylov steps that cost as much as a factorisation
 _MOST_KRYLOV = 400
 _STALE = 12  # Krylov steps with an old factorisation after which a new one is cheaper
@@ -52,10 +52,9 @@ class ChainSolver:
         """Sweep v in place, if that will do."""
         view = (chain.indptr, chain.indices, chain.data, chain.cost, chain.discount, self._can_end)
         scratch = np.empty_like(v)
-        tried, first, span = _core.chain_sweeps(*view, v, scratch, target, _TRIAL_SWEEPS)
-        rate = (span / first) ** (1.0 / (tried - 1)) if 0.0 < span < first and tried > 1 else 1.0
-        if span > target and rate < 1.0 and math.log(target / span) / math.log(rate) <= _MOST_SWEEPS:
-            _, _, span = _core.chain_sweeps(*view, v, scratch, target, 2 * _MOST_SWEEPS)
+        tried, first, span = _core.chain_sweeps(*view, v, scratch, target, TRIAL_SWEEPS)
+        if span > target and lasts(tried, first, span, target):
+            _, _, span = _core.chain_sweeps(*view, v, scratch, target, 2 * MOST_SWEEPS)
         return bool(span <= target)
 
     def _krylov(self, chain: Chain, v: FloatArray, target: float) -> FloatArray:
@@ -78,6 +77,12 @@ class ChainSolver:
         if self._narrow is None:
             self._narrow = factorises_well(chain)
         return self._narrow
+
+
+def lasts(sweeps: int, first: float, span: float, target: float) -> bool:
+    """Will sweeps that went from span `first` to this one reach the target soon enough?"""
+    rate = (span / first) ** (1.0 / (sweeps - 1)) if 0.0 < span < first and sweeps > 1 else 1.0
+    return rate < 1.0 and math.log(target / span) / math.log(rate) <= MOST_SWEEPS
 
 
 def factorises_well(chain: Chain) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
@@ -27,12 +30,14 @@ def solve(
     threads: int | None = None,
     callback: Callback | None = None,
     start: npt.ArrayLike | None = None,
+    engine: ModelEngine | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Solution:
     """The policy with the best worst case, v* = T v* (Proposition 3.1), with certified bounds.
 
     Parameters
     ----------
-    mdp : MDP
+    mdp : MDP; with an engine also the path of a .safetensors model, or a RowSource
     ambiguity : Nominal, Penalized or Constrained
     criterion : optional
         FiniteHorizon(steps), TotalReward() or AverageReward(); None is the sum with the model's discount.
@@ -46,6 +51,11 @@ def solve(
         Called after each step with (step, residual, error_bound, rows); returning True stops the run.
     start : (S,) values to start from, optional
         The nearer to the answer, the fewer steps; such as `value` of a problem nearby. The bounds hold for any start.
+    engine : engine.Ray(address) or engine.Serial(shards), optional
+        Cut the model into shards, on the nodes of a cluster or here one after the other. Q, penalties and the worst
+        case then stay with the shards: `solution.write(path)` writes them.
+    checkpoint : path, optional
+        With an engine: where values are saved now and then, and from where the same call goes on after it was stopped.
 
     >>> from robustmdp import KL, Penalized, problems
     >>> answer = solve(problems.chain(), Penalized(KL(), 1.0))
@@ -54,9 +64,29 @@ def solve(
     """
     if criterion is not None:
         _check_criterion(criterion)
+    if engine is not None:
+        return _solve_in_shards(mdp, ambiguity, criterion, Settings(tol, threads, callback, start, solver), engine, checkpoint)
+    _checks.must(checkpoint is None, f"checkpoint must come with an engine, such as engine.Serial(): got {checkpoint!r}")
+    if criterion is not None:
         return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
+
+
+class ModelEngine(Protocol):
+    """An engine that can solve one model in shards."""
+
+    def solve(self, source: Any, ambiguity: Ambiguity, settings: Settings, checkpoint: Any) -> Solution: ...
+
+
+def _solve_in_shards(
+    source: Any, ambiguity: Ambiguity, criterion: Criterion | None, settings: Settings, engine: Any, checkpoint: Any
+) -> Solution:
+    if isinstance(engine, type) or not hasattr(engine, "solve"):
+        raise TypeError(f"engine must be one that solves a model in shards, engine.Ray() or engine.Serial(): got {engine!r}")
+    _checks.must(criterion is None, f"a model in shards is solved with its discount, without a criterion: got {criterion!r}")
+    solution: Solution = engine.solve(source, ambiguity, settings, checkpoint)
+    return solution
 
 
 def evaluate(
