@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.report import Curve, Figure, Key, Palette, Panel, draw
+from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 
 FloatArray = npt.NDArray[np.float64]
 

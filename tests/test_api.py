@@ -63,12 +63,12 @@ PUBLIC = [
     "engine",
     "estimate",
     "evaluate",
-    "experiments",
     "learn_value",
     "learn_worst_case",
     "levels_for",
     "matching_radius",
     "matching_weight",
+    "paper",
     "problems",
     "radius_from_counts",
     "reach",
@@ -125,7 +125,7 @@ def test_every_name_is_documented(name: str) -> None:
 
 
 SIGNATURES = {
-    "solve": "(mdp, ambiguity, *, criterion, solver, tol, threads, callback, start)",
+    "solve": "(mdp, ambiguity, *, criterion, solver, tol, threads, callback, start, engine, checkpoint)",
     "evaluate": "(mdp, policy, ambiguity, *, criterion, tol, threads, callback, start)",
     "worst_case": "(ambiguity, p, v)",
     "matching_radius": "(mdp, ambiguity, initial, *, threads)",

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from robustmdp import _core, _core_generic
-from robustmdp.cli import main
+from robustmdp.app.commands import main
 
 REPORT = "import json, robustmdp._core as c; print(json.dumps([c.variant, c.build_info(), c.available()]))"
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from robustmdp.experiments import NAMES
-from robustmdp.experiments.work import VOLATILE
 from robustmdp.io.tables import read_table
+from robustmdp.paper import NAMES
+from robustmdp.paper.work import VOLATILE
 from robustmdp.table import Table
 
 MOMENTS = 10

@@ -5,6 +5,7 @@ Names are loaded when first used, so that `import robustmdp` and the command lin
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from robustmdp import engine as engine
-    from robustmdp import experiments as experiments
+    from robustmdp import paper as paper
     from robustmdp import problems as problems
     from robustmdp import theory as theory
     from robustmdp.ambiguity import L1 as L1
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from robustmdp.ambiguity import Wasserstein as Wasserstein
     from robustmdp.ambiguity import WorstCase as WorstCase
     from robustmdp.ambiguity import worst_case as worst_case
-    from robustmdp.analysis import Analysis as Analysis
-    from robustmdp.analysis import Layout as Layout
-    from robustmdp.analysis import analyse as analyse
+    from robustmdp.app.study import Analysis as Analysis
+    from robustmdp.app.study import Layout as Layout
+    from robustmdp.app.study import analyse as analyse
     from robustmdp.divergences import KL as KL
     from robustmdp.divergences import Burg as Burg
     from robustmdp.divergences import ChiSquare as ChiSquare
@@ -95,7 +96,7 @@ if TYPE_CHECKING:
     from robustmdp.tuning import worlds as worlds
 
 _ROOMS = {
-    "analysis": ("Analysis", "Layout", "analyse"),
+    "app.study": ("Analysis", "Layout", "analyse"),
     "ambiguity": (
         "CVaR",
         "Constrained",
@@ -178,7 +179,8 @@ _ROOMS = {
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
-_WHOLE_ROOMS = ("engine", "experiments", "problems", "theory")
+_WHOLE_ROOMS = ("engine", "paper", "problems", "theory")
+_RENAMED = {"experiments": "paper"}  # to be removed in 0.3
 
 __all__ = sorted([*_HOMES, *_WHOLE_ROOMS])
 
@@ -186,6 +188,9 @@ __all__ = sorted([*_HOMES, *_WHOLE_ROOMS])
 def __getattr__(name: str) -> Any:
     if name in _WHOLE_ROOMS:
         return import_module(f"robustmdp.{name}")
+    if name in _RENAMED:
+        warnings.warn(f"rm.{name} is now rm.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        return __getattr__(_RENAMED[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'robustmdp' has no attribute {name!r}")
     value = getattr(import_module(f"robustmdp.{_HOMES[name]}"), name)

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 import robustmdp as rm
-from robustmdp.analysis.page import sections_of
-from robustmdp.cli import main
+from robustmdp.app.commands import main
+from robustmdp.app.study.page import sections_of
 from robustmdp.io.tables import write_table
 from robustmdp.table import Table
 
@@ -28,7 +28,7 @@ COMMAND_PAGES = [page for page in sorted((pages.DOCS / "cli").glob("*.md")) if p
 each_command_page = pytest.mark.parametrize("page", COMMAND_PAGES, ids=pages.name_of)
 
 # Commands that begin like this are parsed and not run.
-SLOW = {"robustmdp reproduce": "a minute at least; tests/experiments and tests/cli run it small"}
+SLOW = {"robustmdp reproduce": "a minute at least; tests/paper and tests/app/commands run it small"}
 
 COMMANDS = [
     pytest.param(page, found, id=f"{pages.name_of(page)}: {found[0].words}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from report.browser import chromium
+from app.page.browser import chromium
 
 from .pages import PAGES, ROOT
 

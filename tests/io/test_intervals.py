@@ -387,7 +387,7 @@ def test_storm_opens_our_intervals(tmp_path: Path) -> None:
 def test_convert_keeps_labels_and_intervals(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from robustmdp.cli.main import main
+    from robustmdp.app.commands.main import main
 
     world = rm.problems.chain().with_initial(2).with_labels({"goal": np.arange(10) > 7})
     paths = [str(tmp_path / f"model{e}") for e in (".csv", ".drn", ".tra", ".safetensors", ".parquet")]

@@ -14,7 +14,7 @@ from mpmath import mpf
 
 import robustmdp as rm
 from oracles import naive_mdp, primal, sets
-from robustmdp.analysis.nature import rows_of
+from robustmdp.app.study.nature import rows_of
 from robustmdp.models import Noise
 from robustmdp.models.mdp import MDP
 from robustmdp.planning.totals.graphs import components, edges

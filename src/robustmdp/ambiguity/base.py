@@ -260,7 +260,7 @@ class Ambiguity(ABC):
         return self
 
     def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
-        """The same set for some of a model's states, whose rows are these transitions; `whole` has the model's sizes."""
+        """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
         del whole, states, transitions
         _checks.must(
             isinstance(self.level, float),

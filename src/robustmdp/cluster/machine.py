@@ -28,8 +28,6 @@ _MOST_LOSSES = 10  # without an answer between them
 Pair = tuple[float, float]
 
 
-
-
 class Machine:
     """The shards, with numbered vectors.
 
@@ -202,9 +200,7 @@ class Machine:
     def _save(self, sweeps: int) -> None:
         answers = np.array(self._answers, dtype=np.float64).reshape(-1)
         vectors = ((number, kind, self.exchange.fetch(number)) for number, kind in sorted(self._kinds.items()))
-        write_saved(
-            self._path, self._problem, self._places, sweeps, chain([(0, "answers", [answers])], vectors)
-        )
+        write_saved(self._path, self._problem, self._places, sweeps, chain([(0, "answers", [answers])], vectors))
         self._saved = read_saved(self._path, self._problem)
         self._since = []
 

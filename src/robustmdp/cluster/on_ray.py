@@ -50,7 +50,9 @@ def parcel_of_reader(wanted: Sequence[Wanted]) -> list[int | None]:
     """Which parcel goes to each reader."""
     first = first_readers(wanted)
     everything = next((reader for reader, each in enumerate(wanted) if each.everything), None)
-    kinds = [everything if each.everything else reader if len(each.places) else None for reader, each in enumerate(wanted)]
+    kinds = [
+        everything if each.everything else reader if len(each.places) else None for reader, each in enumerate(wanted)
+    ]
     return [None if kind is None else first.index(kind) for kind in kinds]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -93,7 +94,7 @@ class Shard:
         self._columns = np.zeros(part.n_columns + 1)  # the end's 0 last
         self._own = slice(part.offset, part.offset + part.n_states)
         read = np.arange(part.n_columns) if ambiguity.invents else states_read(part.indices, part.n_columns)
-        found = [self._read_of(low, high, read) for low, high in zip(cuts[:-1], cuts[1:], strict=True)]
+        found = [self._read_of(low, high, read) for low, high in pairwise(cuts)]
         self._places = [places for places, _ in found]
         return [wanted for _, wanted in found]
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -81,7 +82,7 @@ class Model:
         """For each shard."""
         if self.mdp is None:
             return [self.source] * (len(cuts) - 1)
-        return [GivenSource(rows_of(self.mdp, low, high)) for low, high in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [GivenSource(rows_of(self.mdp, low, high)) for low, high in pairwise(cuts)]
 
     def whole(self, sizes: Sizes) -> Whole:
         """What the rows add up to."""
@@ -126,7 +127,9 @@ def solve_in_shards(
     _checks.must(not solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}")
     with engine.exchange(settings.threads) as exchange:
         opened = open_model(exchange, model, ambiguity)
-        machine = opened.machine({"set": repr(ambiguity), "solver": repr(solver), "tol": repr(settings.tol)}, checkpoint)
+        machine = opened.machine(
+            {"set": repr(ambiguity), "solver": repr(solver), "tol": repr(settings.tol)}, checkpoint
+        )
         code = "interrupted"
         try:
             bellman = ShardedBellman(machine, opened.whole, ambiguity)
@@ -161,9 +164,7 @@ def open_model(exchange: Exchange, model: Model, ambiguity: Ambiguity) -> Opened
     whole = model.whole(Sizes.together(sizes))
     pair_cuts = [0, *np.cumsum([size.n_pairs for size in sizes]).tolist()]
     ends = [0, *np.cumsum([size.nnz for size in sizes]).tolist()]
-    sets = [
-        ambiguity.on_part(whole, slice(*cuts[i : i + 2]), slice(*ends[i : i + 2])) for i in range(len(cuts) - 1)
-    ]
+    sets = [ambiguity.on_part(whole, slice(*cuts[i : i + 2]), slice(*ends[i : i + 2])) for i in range(len(cuts) - 1)]
     exchange.prepare(Problem(whole, sets, cuts))
     checksums = np.array([checksum for each in loaded for checksum in each.checksums], dtype=np.int64)
     text = f"{whole.n_states} states, {whole.nnz} transitions, checksum {zlib.crc32(checksums.tobytes()):08x}"

@@ -110,7 +110,7 @@ class Part(MDP):
 
     @classmethod
     def of(cls, rows: Rows, whole: Whole, first: int, *, compact: bool = False) -> Part:
-        """The part with these rows; `compact` leaves out the states that they do not lead to, where that is worth it."""
+        """The part with these rows; `compact` leaves out states that they do not lead to, where that pays."""
         columns = None
         if compact:
             read = states_read(rows.indices, whole.n_states)

@@ -65,8 +65,12 @@ def solve(
     if criterion is not None:
         _check_criterion(criterion)
     if engine is not None:
-        return _solve_in_shards(mdp, ambiguity, criterion, Settings(tol, threads, callback, start, solver), engine, checkpoint)
-    _checks.must(checkpoint is None, f"checkpoint must come with an engine, such as engine.Serial(): got {checkpoint!r}")
+        return _solve_in_shards(
+            mdp, ambiguity, criterion, Settings(tol, threads, callback, start, solver), engine, checkpoint
+        )
+    _checks.must(
+        checkpoint is None, f"checkpoint must come with an engine, such as engine.Serial(): got {checkpoint!r}"
+    )
     if criterion is not None:
         return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
@@ -83,8 +87,12 @@ def _solve_in_shards(
     source: Any, ambiguity: Ambiguity, criterion: Criterion | None, settings: Settings, engine: Any, checkpoint: Any
 ) -> Solution:
     if isinstance(engine, type) or not hasattr(engine, "solve"):
-        raise TypeError(f"engine must be one that solves a model in shards, engine.Ray() or engine.Serial(): got {engine!r}")
-    _checks.must(criterion is None, f"a model in shards is solved with its discount, without a criterion: got {criterion!r}")
+        raise TypeError(
+            f"engine must be one that solves a model in shards, engine.Ray() or engine.Serial(): got {engine!r}"
+        )
+    _checks.must(
+        criterion is None, f"a model in shards is solved with its discount, without a criterion: got {criterion!r}"
+    )
     solution: Solution = engine.solve(source, ambiguity, settings, checkpoint)
     return solution
 

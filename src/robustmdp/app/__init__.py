@@ -1,0 +1,1 @@
+"""What people see: commands, the study of a problem, and its page."""

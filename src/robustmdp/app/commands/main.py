@@ -1,0 +1,96 @@
+"""The command `robustmdp`: its parts, and what becomes of errors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import click
+
+from robustmdp import __version__
+from robustmdp.app.commands.advising import analyse, suggest
+from robustmdp.app.commands.data import convert, estimate, problems
+from robustmdp.app.commands.doctor import completion, doctor
+from robustmdp.app.commands.errors import sentence
+from robustmdp.app.commands.learning import learn
+from robustmdp.app.commands.options import INTERRUPTED
+from robustmdp.app.commands.planning import match, reach, solve
+from robustmdp.app.commands.reproduce import reproduce
+from robustmdp.app.commands.tuning import curve, stress
+
+
+class _Group(click.Group):
+    """Turns the package's one-sentence errors into messages, and suggests commands."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            from robustmdp import _checks
+
+            try:
+                _checks.nearest("command", args[0], self.list_commands(ctx))
+            except ValueError as problem:
+                raise click.UsageError(str(problem)) from None
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)  # in the order of use, not of the alphabet
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _say  # type: ignore[assignment]
+                return super().invoke(ctx)
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
+            raise click.ClickException(sentence(problem)) from None
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except RuntimeError as problem:
+            from robustmdp.engine import TaskFailed
+
+            if not isinstance(problem, TaskFailed):
+                raise
+            raise click.ClickException(str(problem)) from None
+
+
+def _say(message: Warning | str, *place: Any) -> None:
+    """A warning as a sentence, without the line of code that it came from."""
+    del place
+    context = click.get_current_context(silent=True)
+    if context is None or not context.params.get("quiet"):
+        click.echo(f"Warning: {message}", err=True)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__)
+def main() -> None:
+    """Decisions that hold up when the model is wrong.
+
+    \b
+    Examples:
+      robustmdp analyse gym:FrozenLake-v1 --out report.html
+      robustmdp solve model.csv --discount 0.95 --divergence kl --radius 0.1
+      robustmdp COMMAND --help
+
+    Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 not converged, 130 interrupted.
+    """
+
+
+for _command in (
+    analyse,
+    solve,
+    reach,
+    suggest,
+    curve,
+    stress,
+    match,
+    estimate,
+    learn,
+    convert,
+    problems,
+    reproduce,
+    doctor,
+    completion,
+):
+    main.add_command(_command)

@@ -1,0 +1,244 @@
+"""From words to objects: problems, solvers, states, files."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustmdp import _checks
+from robustmdp.app.commands.environments import parse_environment
+from robustmdp.app.commands.options import PROBLEMS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from robustmdp import Interval
+    from robustmdp.models import MDP
+
+_SEED = 0
+USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
+_READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
+_MOST_NAMES = 20  # that an error lists
+_LONGEST_LINE = 1 << 16
+_MOST_BLANK = 100  # lines above a table
+_MODEL_COLUMNS = frozenset({"idstatefrom", "probability"})
+_LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
+
+
+def parse_problem(word: str, discount: float | None) -> MDP:
+    """A ready-made world, one with sizes, a Gymnasium id, or a file."""
+    from robustmdp import MDP, io, problems
+
+    name, _, detail = word.partition(":")
+    if name == "gym":
+        environment = parse_environment(word)
+        gamma = USUAL_DISCOUNT if discount is None else discount
+        return MDP.from_gymnasium(environment.identifier, gamma, **environment.parameters)
+    if is_file(word):
+        refuse_log(word)
+        return io.read(word, discount)
+    plain: dict[str, Callable[..., MDP]] = {
+        "chain": problems.chain,
+        "river-swim": problems.river_swim,
+        "machine-replacement": problems.machine_replacement,
+        "inventory": problems.inventory,
+    }
+    options = {} if discount is None else {"discount": discount}
+    if name in plain:
+        _checks.must(not detail, f"problem {name} takes no sizes: got {word!r}")
+        return plain[name](**options)
+    if name == "garnet":
+        states, actions, successors = _sizes(word, detail, "garnet:1000x5x10", 3)
+        return problems.garnet(states, actions, successors, USUAL_DISCOUNT if discount is None else discount, _SEED)
+    if name == "grid":
+        (size,) = _sizes(word, detail, "grid:50", 1)
+        return problems.grid_world(size, **options)
+    _checks.nearest("problem", word, [*PROBLEMS, *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))])
+
+
+def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
+    """The same, and the intervals of its transitions where it is a file that has them."""
+    from robustmdp.io.choices import IntervalsError
+
+    try:
+        return parse_problem(word, discount), None
+    except IntervalsError:
+        return read_bounded(word, discount)
+
+
+def read_bounded(path: str, discount: float | None, format: str | None = None) -> tuple[MDP, Interval]:
+    """A file with intervals; with the discount that was noted beside it, if any, unless one is given."""
+    from robustmdp import io
+
+    if discount is None:
+        return io.read_interval(path, format=format)
+    return io.read_interval(path, discount, format=format)
+
+
+def parse_policy(path: str, mdp: MDP, steps: int | None = None) -> npt.NDArray[Any]:
+    """A policy from a file; one that depends on the step must come with as many steps, those of --horizon."""
+    from robustmdp import io
+
+    policy = io.read_policy(path, mdp)
+    if policy.ndim > (2 if policy.dtype.kind == "f" else 1):
+        name, count = Path(path).name, len(policy)
+        wanted = f"robustmdp solve --horizon {count}" if steps is None else f"--horizon {count}, not {steps}"
+        _checks.must(count == steps, f"a policy for each of {count} steps must come with {wanted}: got {name}")
+    return policy
+
+
+def is_file(word: str) -> bool:
+    """Does the word look like a file, there or not: with a path, or an extension? Ready-made worlds come first."""
+    known = word.partition(":")[0] in _READY
+    there = Path(word).exists() or Path(f"{word}.tra").exists()  # PRISM's files have a stem in common
+    return not known and (there or "/" in word or Path(word).suffix[1:].isalpha())
+
+
+def is_log(word: str) -> bool:
+    """A log of transitions by its columns: those of a log, and none that only a model has."""
+    names = _columns(Path(word))
+    return bool(names & _LOG_COLUMNS) and not names & _MODEL_COLUMNS
+
+
+def refuse_log(word: str) -> None:
+    """Refuse a log where a model is wanted."""
+    how = f"robustmdp estimate {shlex.quote(word)} --out model.csv"
+    _checks.must(not is_log(word), f"{word} must be a model, not a log: make one of it with {how}")
+
+
+def check_log(word: str) -> None:
+    """Refuse a model where a log is wanted."""
+    model = _columns(Path(word)) & _MODEL_COLUMNS
+    _checks.must(not model, f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}")
+
+
+def _columns(path: Path) -> set[str]:
+    """The names of a table's columns in small letters, none where it is not one."""
+    return {name.strip(' "\r\n').lower() for name in _header(path)}
+
+
+def _header(path: Path) -> Sequence[str]:
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet", ".pq") or not path.is_file():
+        return ()
+    if suffix == ".csv":
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            lines = (file.readline(_LONGEST_LINE) for _ in range(_MOST_BLANK))
+            return next((line for line in lines if line.strip()), "").split(",")
+    from robustmdp.io.arrow import parquet_file
+
+    with parquet_file(path) as file:
+        found: list[str] = file.schema_arrow.names
+        return found
+
+
+def parse_initial(mdp: MDP, word: str | None) -> int | None:
+    """A state by its name or number."""
+    return None if word is None else parse_state(mdp, word, "--initial")
+
+
+def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) -> int:
+    """The number of a state that an option gives by name or number; `others` are more words that it knows."""
+    if mdp.state_names and word in mdp.state_names:
+        return mdp.state_names.index(word)
+    if word.isdecimal():
+        _checks.must(
+            int(word) < mdp.n_states or option == "--initial",
+            f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}",
+        )
+        return int(word)
+    known = [*others, *(mdp.state_names or ("the number of a state",))]
+    _checks.must(len(known) > 1, f"{option} must be the number of a state: got {word!r}")
+    close = difflib.get_close_matches(word, known, n=_MOST_NAMES)
+    _checks.nearest(option, word, known if len(known) <= len(others) + _MOST_NAMES else close)
+
+
+def parse_states(mdp: MDP, word: str | None, option: str) -> str | list[int] | None:
+    """A label of the model, or states by name or number with commas between them."""
+    if word is None or word in mdp.labels:
+        return word
+    return [parse_state(mdp, part.strip(), option, list(mdp.labels)) for part in word.split(",")]
+
+
+def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:
+    """What a log calls its columns; NAME= leaves one out."""
+    pairs = [word.partition("=") for word in words]
+    for word, (name, sign, _) in zip(words, pairs, strict=True):
+        _checks.must(bool(name and sign), f"--column must be NAME=OWN, as in terminated=done: got {word!r}")
+    return {name: own or None for name, _, own in pairs} or None
+
+
+def check_out(out: str | None, *extensions: str) -> None:
+    """What cannot be written is said before anything is computed."""
+    if out is None:
+        return
+    path = Path(out)
+    _checks.must(not path.is_dir(), f"--out must be a file: {out} is a folder")
+    known = not extensions or path.name.lower().endswith(extensions)
+    _checks.must(known, f"--out must end in {' or '.join(extensions)}: got {out!r}")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as problem:
+        _checks.fail(f"--out must be a file that can be written: {folder}: {(problem.strerror or '').lower()}")
+
+
+def check_model_out(out: str | None, format: str | None = None) -> None:
+    """The same for a model, in a format by its name or extension."""
+    if out is not None:
+        from robustmdp.io.formats import chosen
+
+        check_out(out)
+        chosen(Path(out), format)
+
+
+def parse_numbers(option: str, word: str | None) -> list[float] | None:
+    """Numbers with commas between them."""
+    if word is None:
+        return None
+    try:
+        return [float(part) for part in word.split(",")]
+    except ValueError:
+        _checks.fail(f"{option} must be numbers with commas between them: got {word!r}")
+
+
+def parse_range(option: str, word: str | None) -> tuple[float, float] | None:
+    """Two numbers with dots between them.
+
+    >>> parse_range("--reward-range", "-1..0.5")
+    (-1.0, 0.5)
+    """
+    if word is None:
+        return None
+    low, _, high = word.partition("..")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        _checks.fail(f"{option} must be two numbers with dots between them, as in 0..1: got {word!r}")
+
+
+def parse_solver(word: str, known: Sequence[str]) -> Any:
+    """None for the fastest exact one."""
+    import robustmdp as rm
+
+    if word not in known:
+        _checks.nearest("solver", word, known)
+    makers = {
+        "value-iteration": rm.ValueIteration,
+        "policy-iteration": rm.PolicyIteration,
+        "dual-ascent": rm.DualAscent,
+    }
+    return makers[word]() if word in makers else None
+
+
+def _sizes(word: str, detail: str, example: str, count: int) -> list[int]:
+    parts = detail.split("x")
+    _checks.must(
+        len(parts) == count and all(part.isdigit() for part in parts), f"write the sizes as in {example}: got {word!r}"
+    )
+    return [int(part) for part in parts]

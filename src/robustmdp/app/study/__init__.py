@@ -1,0 +1,5 @@
+"""A report on the user's own problem: what is studied, and how it is told."""
+
+from robustmdp.app.study.analysing import Analysis as Analysis
+from robustmdp.app.study.analysing import analyse as analyse
+from robustmdp.app.study.layout import Layout as Layout

@@ -1,0 +1,109 @@
+"""Figures 1 and 6 of the paper: the two chains with their transition probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustmdp.app.page import Arrow, Diagram, Figure, Key, Node
+from robustmdp.paper import curves
+from robustmdp.paper.claims import no_claims
+from robustmdp.paper.params import OnLoop
+from robustmdp.paper.work import Item, Maps, chain_of, gather, rows, timed
+from robustmdp.table import Table
+
+TITLE = "The two chains"
+_ONE, _TWO, _BOTH = (Key("action", name) for name in ("action 1", "action 2", "both actions"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(OnLoop):
+    """The chain that ends in its last state, and the one that returns."""
+
+
+def items(params: Params) -> list[Item]:
+    """Two per value of stay."""
+    return [
+        {"stay": stay, "restart": restart, "discount": params.discount}
+        for stay in params.stay
+        for restart in (0.0, params.restart)
+    ]
+
+
+def cost(item: Item) -> float:
+    """Seconds on one core."""
+    del item
+    return 0.01
+
+
+@timed
+def task(item: Item) -> Table:
+    """The transitions of one chain."""
+    mdp = chain_of(item)
+    pairs = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.indptr))
+    return rows(
+        item,
+        state=mdp.states[pairs] + 1,
+        action=mdp.actions[pairs] + 1,
+        next_state=mdp.indices.astype(np.int64) + 1,
+        probability=mdp.probabilities,
+        reward=mdp.rewards[pairs],
+        samples=0,
+    )
+
+
+def run(params: Params, engine: Maps) -> Table:
+    """Rows: stay, restart, state, action, next_state, probability, reward."""
+    return gather(task, items(params), params, engine)
+
+
+check = no_claims
+
+
+def figure(records: Table) -> Figure:
+    """One diagram per chain."""
+    stay = curves.shown(records)
+    diagrams = [_diagram(of) for _, of in records.where(stay=stay).groups("restart")]
+    caption = (
+        "Ten states and two actions; every transition pays 1 but those of s10, which pay 0. Above, the first "
+        "experiments' chain, where s10 is final; below, that of the Markovian ones, where s10 returns to s1."
+    )
+    restart = max(records.values("restart"))
+    reading = (
+        f"Action 1 stays with probability p = {stay:g} and action 2 moves on with the same probability; s10 pays "
+        f"nothing. In the second chain s10 returns to s1 with q = {restart:g}."
+    )
+    return Figure("chain-diagrams", f"{TITLE} (p = {stay:g})", caption, reading, tuple(diagrams))
+
+
+def _diagram(records: Table) -> Diagram:
+    last = int(records["state"].max())
+    nodes = tuple(
+        Node(f"s{state}", float(state - 1), 0.0, _detail(records.where(state=state))) for state in range(1, last + 1)
+    )
+    columns = (records[name].tolist() for name in ("state", "action", "next_state", "probability"))
+    arrows = [_arrow(last, *entry) for entry in zip(*columns, strict=True)]
+    restart = float(records["restart"][0])
+    title = f"s{last} returns with q = {restart:g}" if restart else f"s{last} is final"
+    return Diagram(title, nodes, tuple(arrow for arrow in arrows if arrow is not None))
+
+
+def _arrow(last: int, state: int, action: int, following: int, probability: float) -> Arrow | None:
+    """Action 1 above the line, action 2 below; those of the last state are the same and drawn once."""
+    label = f"{probability:g}"
+    if state == last:
+        return (
+            Arrow(state - 1, following - 1, label, _BOTH, 0.35 if following == last else 1.4) if action == 1 else None
+        )
+    return Arrow(state - 1, following - 1, label, _ONE if action == 1 else _TWO, 0.35 if action == 1 else -0.35)
+
+
+def _detail(records: Table) -> str:
+    lines = [
+        f"action {action}: {probability:g} to s{following}"
+        for action, following, probability in zip(
+            *(records[name].tolist() for name in ("action", "next_state", "probability")), strict=True
+        )
+    ]
+    return "; ".join(lines) + f"; reward {records['reward'][0]:g}"

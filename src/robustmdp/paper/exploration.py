@@ -1,0 +1,175 @@
+"""Who should choose the actions: uniform, epsilon-greedy and count-based behaviour at equal samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.app.page import Curve, Figure, Key, Panel
+from robustmdp.paper import curves
+from robustmdp.paper.claims import no_claims
+from robustmdp.paper.params import OnLoop, Replications
+from robustmdp.paper.work import (
+    Item,
+    Maps,
+    chain_of,
+    complete,
+    gather,
+    penalty_of,
+    product,
+    rows,
+    seed_groups,
+    solved,
+    timed,
+)
+from robustmdp.table import Table
+
+if TYPE_CHECKING:
+    from robustmdp.models import MDP
+
+TITLE = "Behaviour that follows what is learned"
+_CHAIN, _SWIM = "chain", "river-swim"
+_WORLDS = {_CHAIN: "chain that returns", _SWIM: "river swim"}
+_NAMES = {
+    "uniform": "uniform",
+    "greedy": "ε-greedy",
+    "annealed": "ε-greedy, ε = t^-1/4",
+    "counts": "rarely tried actions first",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params(OnLoop, Replications):
+    """max |Q - Q*| and the robust value lost at the first state, by the default learner on one trajectory."""
+
+    seeds: Annotated[int, "Replications of each setting"] = 10
+    divergence: Annotated[str, "One of chi2, kl, tv, burg, hellinger, js, cr:K"] = "chi2"
+    weight: Annotated[float, "Penalty lambda"] = 1.0
+    epsilon: Annotated[float, "Probability of a random action"] = 0.1
+    budgets: Annotated[tuple[int, ...], "Samples"] = (1_000, 3_162, 10_000, 31_623)
+    quick: ClassVar[Mapping[str, Any]] = {"seeds": 3, "budgets": (1_000, 3_162)}
+
+
+def items(params: Params) -> list[Item]:
+    """One per world, behaviour, budget and group of seeds."""
+    shared = {
+        "restart": params.restart,
+        "discount": params.discount,
+        "divergence": params.divergence,
+        "weight": params.weight,
+        "epsilon": params.epsilon,
+    }
+    levels = {"world": _WORLDS, "stay": params.stay, "behaviour": _NAMES, "budget": params.budgets}
+    return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
+
+
+def cost(item: Item) -> float:
+    """Seconds on one core; the function of Python is slow."""
+    return float(0.05 + len(item["seeds"]) * item["budget"] * (9e-5 if item["behaviour"] == "counts" else 1e-7))
+
+
+def prefer_rare(
+    state: int, step: int, q: npt.NDArray[np.float64], visits: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.float64]:
+    """Probabilities of actions in proportion to 1/(1 + visits).
+
+    >>> prefer_rare(0, 0, np.zeros(2), np.array([0, 3], np.uint32)).tolist()
+    [0.8, 0.2]
+    """
+    del state, step, q
+    wanted = 1.0 / (1.0 + visits)
+    shares: npt.NDArray[np.float64] = wanted / wanted.sum()
+    return shares
+
+
+def _behaviour(item: Item) -> Any:
+    from robustmdp.learning import EpsilonGreedy
+    from robustmdp.learning.schedules import Polynomial
+
+    return {
+        "uniform": None,
+        "greedy": EpsilonGreedy(item["epsilon"]),
+        "annealed": EpsilonGreedy(Polynomial(1.0, 0.25)),
+        "counts": prefer_rare,
+    }[item["behaviour"]]
+
+
+def _world(item: Item) -> MDP:
+    from robustmdp import problems
+
+    return chain_of(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
+
+
+@timed
+def task(item: Item) -> Table:
+    """Errors and losses of some replications."""
+    from robustmdp.learning import MarkovianQLearning
+    from robustmdp.planning import evaluate
+
+    mdp, ambiguity = _world(item), penalty_of(item)
+    exact = solved(mdp, ambiguity)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
+        learned = MarkovianQLearning(ambiguity, _behaviour(item)).run_many(
+            mdp, item["budget"], seeds=item["seeds"], reference=exact.q, record_every=item["budget"], threads=1
+        )
+    learned = [complete(solution) for solution in learned]
+    reached = [evaluate(mdp, solution.policy, ambiguity, tol=1e-10, threads=1).value[0] for solution in learned]
+    return rows(
+        item,
+        seed=np.array(item["seeds"]),
+        samples=np.array([solution.samples for solution in learned]),
+        error=np.array([solution.trace["error"][-1] for solution in learned]),
+        loss=np.maximum(float(exact.value[0]) - np.array(reached), 0.0),
+        rarest=np.array([int(mdp.pairs(np.asarray(solution.visits)).min()) for solution in learned]),
+    )
+
+
+def run(params: Params, engine: Maps) -> Table:
+    """Rows: world, stay, restart, behaviour, budget, seed, samples, error, loss, rarest (visits of a pair)."""
+    return gather(task, items(params), params, engine)
+
+
+check = no_claims
+
+
+def figure(records: Table) -> Figure:
+    """Error and loss against samples, for each world."""
+    stay = curves.shown(records)
+    here, panels = records.where(stay=stay), []
+    for world, title in _WORLDS.items():
+        of = here.where(world=world)
+        for column, label in (("error", "max |Q − Q*|"), ("loss", "robust value lost at the first state")):
+            drawn = tuple(_curve(of.where(behaviour=name), column, _NAMES[name]) for name in _NAMES)
+            panels.append(Panel(title, "samples", label, drawn, "log", "log" if column == "error" else "linear"))
+    caption = (
+        "Error of Q, and what the learned policy loses of the robust value at the first state, against the samples of "
+        f"one trajectory of the default learner: behaviour that is uniform, ε-greedy (ε = {here['epsilon'][0]:g}), or "
+        f"prefers actions in proportion to 1/(1 + visits); λ = {here['weight'][0]:g}, means of "
+        f"{len(here.values('seed'))} seeds with 95 % bands."
+    )
+    return Figure("exploration", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
+
+
+def _curve(records: Table, column: str, name: str) -> Curve:
+    x, values = curves.by_seed(records, "budget", column)
+    return Curve(Key("behaviour", name), x, *curves.band(values), "line+points")
+
+
+def _reading(stay: float, records: Table) -> str:
+    last = records.take(records["budget"] == records["budget"].max())
+    parts = []
+    for world, title in _WORLDS.items():
+        ends = []
+        for name, words in _NAMES.items():
+            of = last.where(world=world, behaviour=name)
+            ends.append(f"{words} {of['error'].mean():.3g} and {of['loss'].mean():.2g}")
+        parts.append(f"{title}: {', '.join(ends)}")
+    return (
+        f"Errors of Q and losses of the policy after {last['budget'][0]:,} samples at p = {stay:g}. {'; '.join(parts)}."
+    )

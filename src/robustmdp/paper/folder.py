@@ -1,0 +1,147 @@
+"""The folder of a reproduction: what may be in it, what is found there again, and what is never overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from robustmdp import __version__, _checks
+from robustmdp._files import whole
+from robustmdp.io.tables import read_table, write_table
+from robustmdp.paper import NAMES
+from robustmdp.table import Table
+
+_MARK = "robustmdp.json"
+_CONTENTS = ("records", "figures", "claims.csv", "report.html")
+_UNFINISHED = "unfinished"
+TASK = ".parquet"  # how the file of a task ends
+
+
+@dataclass(frozen=True)
+class Folder:
+    """records/, figures/, claims.csv and report.html, and the tasks of experiments that are not complete."""
+
+    path: Path
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, path: str | Path) -> Iterator[Folder]:
+        """Make it, or find it as a run of this version left it, and keep others out; nothing else is touched."""
+        where = Path(path)
+        mark = where / _MARK
+        _make(where)
+        if mark.exists():
+            _check_version(mark)
+        else:
+            _refuse_strangers(where)
+            with whole(mark) as part:
+                part.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
+        with mark.open("rb") as lock:  # the system lets go of it however we end
+            _take(lock, where)
+            yield cls(where)
+
+    @property
+    def work(self) -> Path:
+        """Results of single tasks until all experiments are complete; those that two of them need are run once."""
+        return self.path / _UNFINISHED
+
+    @property
+    def figures(self) -> Path:
+        """Pictures for papers."""
+        return self.path / "figures"
+
+    def records(self, name: str) -> Path:
+        """Where an experiment's records stand."""
+        return self.path / "records" / f"{name}.parquet"
+
+    def found(self, name: str, params: Any = None) -> Table | None:
+        """Complete records of an experiment; refused where they are of another version or of other parameters."""
+        path = self.records(name)
+        if not path.exists():
+            return None
+        table = read_table(path)
+        version, made = table.notes.get("version"), table.notes.get("parameters")
+        _checks.must(version == __version__, _other_version(path, version))
+        if params is not None and made != _plain(asdict(params)):
+            wanted = _plain(asdict(params))
+            differing = [key for key in wanted if not isinstance(made, dict) or made.get(key) != wanted[key]]
+            _checks.fail(
+                f"{path} was made with other parameters ({', '.join(differing) or 'other names'}): choose another "
+                "--out, or remove it"
+            )
+        return table
+
+    def present(self) -> list[str]:
+        """The experiments whose records are here."""
+        return [name for name in NAMES if self.records(name).exists()]
+
+    def keep(self, name: str, table: Table) -> None:
+        """Write the records of an experiment."""
+        write_table(table, self.records(name))
+
+    def keep_csv(self, name: str, table: Table) -> None:
+        """The records once more, for programs that read nothing better."""
+        write_table(table, self.records(name).with_suffix(".csv"))
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Remove the results of single tasks."""
+        for key in keys:
+            (self.work / f"{key}{TASK}").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # others are not complete yet
+            self.work.rmdir()
+
+
+def _make(where: Path) -> None:
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=where):
+            pass
+    except OSError as problem:
+        _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
+
+
+def _refuse_strangers(where: Path) -> None:
+    strangers = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
+    _checks.must(
+        not strangers,
+        f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of unknown "
+        "origin",
+    )
+
+
+def _take(lock: IO[bytes], where: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        _checks.fail(f"the output folder must not be in use: another call is writing to {where}")
+
+
+def _check_version(mark: Path) -> None:
+    try:
+        version = msgspec.json.decode(mark.read_bytes(), type=dict[str, str]).get("robustmdp")
+    except (msgspec.MsgspecError, OSError) as problem:
+        _checks.fail(f"{mark} must be a file of this command's: {problem}")
+    _checks.must(version == __version__, _other_version(mark.parent, version))
+
+
+def _other_version(path: str | os.PathLike[str], version: Any) -> str:
+    return (
+        f"{path} holds records of robustmdp {version or 'unknown'}, which {__version__} neither mixes with its own nor "
+        "overwrites: choose another --out"
+    )
+
+
+def _plain(parameters: dict[str, Any]) -> Any:
+    """As a file gives them back."""
+    return msgspec.json.decode(msgspec.json.encode(parameters))

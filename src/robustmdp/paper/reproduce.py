@@ -1,0 +1,155 @@
+"""All of it: run what is not there yet, check the claims, draw, and write the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from robustmdp import _checks
+from robustmdp.app.page import Palette, draw, write_page
+from robustmdp.engine import Engine, Kept
+from robustmdp.engine.kept import key_of
+from robustmdp.io.tables import read_table, write_parquet, write_table
+from robustmdp.paper import NAMES, experiment_named
+from robustmdp.paper.claims import Claim, as_table
+from robustmdp.paper.folder import TASK, Folder
+from robustmdp.paper.page import sections_of
+from robustmdp.paper.params import options_of
+from robustmdp.paper.work import Item
+from robustmdp.table import Table
+
+
+class Progress(NamedTuple):
+    """How far everything is; `share` is by expected time, not by number."""
+
+    experiment: str
+    done: int
+    tasks: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was made, and where."""
+
+    records: dict[str, Table]
+    claims: Table
+    report: Path
+
+
+def chosen_records(names: Iterable[str] = ()) -> dict[str, type[Any]]:
+    """The records of parameters of the chosen experiments, of all if none is named."""
+    chosen = list(names) or list(NAMES)
+    modules = {name: experiment_named(name) for name in chosen}
+    return {name: modules[name].Params for name in NAMES if name in modules}
+
+
+def plan(names: Iterable[str] = (), *, quick: bool = False, **given: Any) -> dict[str, Any]:
+    """Parameters of each chosen experiment; what is given applies to all that have such a parameter.
+
+    >>> plan(["dmin"], stay=(0.6,))["dmin"].stay
+    (0.6,)
+    """
+    records = chosen_records(names)
+    for field in given:
+        known = any(field in options_of(record) for record in records.values())
+        _checks.must(known, f"{field} must be a parameter of a chosen experiment: chosen were {', '.join(records)}")
+    return {name: _params(record, quick, given) for name, record in records.items()}
+
+
+def _params(record: Any, quick: bool, given: Mapping[str, Any]) -> Any:
+    own = {name: value for name, value in given.items() if name in options_of(record)}
+    return record(**{**(record.quick if quick else {}), **own})
+
+
+def reproduce(
+    planned: Mapping[str, Any],
+    out: str | Path,
+    engine: Engine,
+    *,
+    resume: bool = True,
+    as_csv: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Reproduction:
+    """Run the planned experiments into a folder and make the page of all that is in it.
+
+    Complete records and finished tasks that are found there are used again, unless `resume` is False.
+    """
+    with Folder.opened(out) as folder:
+        for name in folder.present():
+            folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
+        records = {name: folder.found(name) if resume else None for name in planned}
+        meter = _Meter({name: params for name, params in planned.items() if records[name] is None}, progress)
+        tasks = list(_tasks(planned))  # also those of experiments that an earlier, stopped call completed
+        if not resume:
+            folder.forget(tasks)
+        for name, params in meter.planned.items():
+            kept = Kept(engine, folder.work, _save, read_table, TASK, partial(meter.advance, name))
+            folder.keep(name, experiment_named(name).run(params, kept))
+        folder.forget(tasks)
+        meter.report("drawing")
+        made = ink(folder, engine)
+        if as_csv:
+            for name, table in made.records.items():
+                folder.keep_csv(name, table)
+    return made
+
+
+def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
+    for name, params in planned.items():
+        experiment = experiment_named(name)
+        yield from (key_of(experiment.task, item) for item in experiment.items(params))
+
+
+def _save(path: Path, table: Table) -> None:
+    write_parquet(table, path)
+
+
+class _Meter:
+    """Adds up expected seconds over all tasks of all experiments."""
+
+    def __init__(self, planned: Mapping[str, Any], report: Callable[[Progress], None] | None) -> None:
+        costs = [
+            experiment_named(name).cost(item)
+            for name, params in planned.items()
+            for item in experiment_named(name).items(params)
+        ]
+        self.planned = planned
+        self._tasks, self._cost, self._report = len(costs), sum(costs), report
+        self._done, self._spent = 0, 0.0
+
+    def advance(self, name: str, item: Item, fresh: bool) -> None:
+        """One task more is done, or was found done."""
+        del fresh
+        self._done += 1
+        self._spent += experiment_named(name).cost(item)
+        self.report(name)
+
+    def report(self, name: str) -> None:
+        """Tell how far everything is."""
+        if self._report is not None:
+            share = min(1.0, self._spent / self._cost) if self._tasks else 1.0
+            self._report(Progress(name, self._done, self._tasks, share))
+
+
+def ink(folder: Folder, engine: Engine) -> Reproduction:
+    """Claims, pictures and page, from the records alone."""
+    records: dict[str, Table] = {}
+    for name in folder.present():
+        found = folder.found(name)
+        if found is not None:
+            records[name] = found
+    claims: list[Claim] = []
+    for name, table in records.items():
+        claims += experiment_named(name).check(table)
+    verdicts = as_table(claims)
+    write_table(verdicts, folder.path / "claims.csv")
+    figures = {name: experiment_named(name).figure(table) for name, table in records.items()}
+    palette = Palette.of(figures.values())
+    engine.map(partial(draw, folder=folder.figures, palette=palette), list(figures.values()))
+    lead, sections = sections_of(records, verdicts, figures)
+    report = write_page(folder.path / "report.html", "Robust MDPs without model estimation, reproduced", lead, sections)
+    return Reproduction(records, verdicts, report)
