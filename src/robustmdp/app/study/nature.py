@@ -44,22 +44,26 @@ def rows_of(
     for state in np.asarray(states, dtype=np.int64).tolist():
         action = int(actions[state])
         before, after = (_entries(model, mdp.pair(state, action), values) for model in (mdp, worst))
-        successors = sorted(before | after)  # nature may lead where the model does not, or not where it does
-        names = tuple("the end" if s == mdp.n_states else str(s) for s in successors)
-        nominal, bent = (np.array([side.get(s, (0.0, 0.0))[0] for s in successors]) for side in (before, after))
-        outcomes = np.array([(before | after)[s][1] for s in successors])
+        entries = sorted(before | after)  # nature may lead where the model does not, or not where it does
+        names = tuple("the end" if s == mdp.n_states else str(s) for s, _ in entries)
+        nominal, bent = (np.array([side.get(entry, (0.0, 0.0))[0] for entry in entries]) for side in (before, after))
+        outcomes = np.array([(before | after)[entry][1] for entry in entries])
         rows.append(Row(state, action, names, nominal, bent, outcomes))
     return rows
 
 
-def _entries(model: MDP, pair: int, values: FloatArray) -> dict[int, tuple[float, float]]:
-    """Of each successor of a pair, its probability and what it is worth; `values` has the end's 0 last."""
+def _entries(model: MDP, pair: int, values: FloatArray) -> dict[tuple[int, int], tuple[float, float]]:
+    """Of each entry of a row, its probability and what it is worth; `values` has the end's 0 last.
+
+    An entry is a successor and how often it came before in the row: the end may come several times.
+    """
     at = slice(int(model.indptr[pair]), int(model.indptr[pair + 1]))
     outcomes = model.discount * values[model.indices[at]]
     if model.rewards_on_successors:
         outcomes = outcomes + model.rewards[at]
-    pairs = zip(model.probabilities[at].tolist(), outcomes.tolist(), strict=True)
-    return dict(zip(model.indices[at].tolist(), pairs, strict=True))
+    successors = model.indices[at].tolist()
+    entries = [(successor, successors[:place].count(successor)) for place, successor in enumerate(successors)]
+    return dict(zip(entries, zip(model.probabilities[at].tolist(), outcomes.tolist(), strict=True), strict=True))
 
 
 def taken_by_nature(mdp: MDP, ambiguity: Ambiguity, solution: Solution, start: FloatArray) -> FloatArray:
