@@ -242,3 +242,14 @@ def test_a_goal_without_labels() -> None:
 def test_goals_that_cannot_be(goal: Any) -> None:
     with pytest.raises(ValueError, match="goal"):
         rm.reach(LOOP, rm.Nominal(), goal)
+
+
+def test_mass_that_nature_cannot_remove_is_no_dead_end() -> None:
+    """Burg's divergence leaves every successor some mass, here exp(-73) of it: too little to tell from none."""
+    walk = rm.MDP.from_rows(
+        [0, 0, 0, 1], [0] * 4, [0, 1, 2, 1], [0.69, 0.0055, 0.3045, 1.0], [0.0] * 4, 1.0, n_states=2
+    )
+    doubt = rm.Optimistic(rm.Constrained(rm.Burg(), 0.4))
+    answer = rm.reach(walk, doubt, [1], minimise=True)
+    assert answer.status.code == "converged"
+    assert 0.0 <= answer.lower[0] <= np.exp(-0.4 / 0.0055) <= answer.upper[0]

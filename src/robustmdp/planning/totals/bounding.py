@@ -154,7 +154,10 @@ def _model_of(bellman: PinnedBellman, answer: Response) -> MDP:
     model = answer.model.with_discount(1.0)
     if bellman.ambiguity.is_nominal:
         return model
-    model = model.with_probabilities(np.where(model.probabilities < _NO_MASS, 0.0, model.probabilities))
+    means_none = model.probabilities < _NO_MASS
+    if model.nnz == bellman.mdp.nnz:  # what nature cannot avoid has some mass, however little
+        means_none &= np.repeat(bellman.can_avoid(means_none), np.diff(model.indptr))
+    model = model.with_probabilities(np.where(means_none, 0.0, model.probabilities))
     return model.with_extra_rewards(answer.penalty) if answer.penalty.any() else model
 
 
