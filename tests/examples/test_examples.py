@@ -252,6 +252,24 @@ def test_icu_without_its_data_says_where_to_get_it(monkeypatch, tmp_path, capsys
     assert list(tmp_path.iterdir()) == []
 
 
+def test_pumps(tmp_path, capsys, monkeypatch):
+    module = script("pumps")
+    monkeypatch.setattr(module, "LOGS", 60)  # of 400
+    found = module.main(tmp_path)
+    check_picture(tmp_path, "pumps")
+    assert "Does doubting the records save money?" in capsys.readouterr().out
+    here = list(module.FAILURES).index(0.012)
+    tenth = {name: np.sort(rows[:, here])[:6].mean() for name, rows in found.worth.items()}
+    assert tenth["robust"] > tenth["shorter horizon"] > tenth["nominal"]
+    best = rm.solve(module.TRUTH, rm.Nominal()).value[0]
+    assert all((rows[:, here] <= best + 1e-6).all() for rows in found.worth.values())
+
+
+def test_the_pumps_records_are_those_of_the_script(tmp_path):
+    written = script("pumps").write_records(tmp_path / "pumps.csv")
+    assert written.read_bytes() == (EXAMPLES / "pumps.csv").read_bytes()
+
+
 def test_a_script_runs_by_itself_and_says_the_same_each_time(tmp_path):
     command = [sys.executable, "-W", "error", str(EXAMPLES / "craam_csv.py")]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}

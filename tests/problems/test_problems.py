@@ -17,6 +17,7 @@ WORLDS: dict[str, Callable[[], rm.MDP]] = {
     "garnet": lambda: rm.problems.garnet(60, 4, 5, 0.95, seed=1),
     "dense garnet": lambda: rm.problems.garnet(6, 2, 6, 0.95, seed=1),
     "machine replacement": rm.problems.machine_replacement,
+    "pump": rm.problems.pump,
     "river swim": rm.problems.river_swim,
     "inventory": rm.problems.inventory,
     "grid": lambda: rm.problems.grid_world(8),
@@ -133,6 +134,15 @@ def test_machine_replacement() -> None:
     assert mdp.rewards.max() <= 0
 
 
+def test_a_pump_fails_more_often_as_it_wears() -> None:
+    mdp = rm.problems.pump(failure=0.1, growth=2.0, n_levels=5)
+    p = dense(mdp)
+    assert p[:5, 0, 5] == pytest.approx([0.1, 0.2, 0.4, 0.8, 0.9])
+    assert p[3, 0, [3, 4]] == pytest.approx([0.2 * 0.55, 0.2 * 0.45])  # the highest level of wear is the last
+    assert mdp.actions[mdp.states == 5].tolist() == [2]
+    assert p[5, 2, 0] == 1.0
+
+
 def test_river_swim() -> None:
     p = dense(rm.problems.river_swim(4))
     assert np.all(p[[1, 2, 3], 0, [0, 1, 2]] == 1.0)
@@ -162,6 +172,8 @@ def test_river_swim() -> None:
         (rm.problems.grid_world, {"size": 2, "slip": 2.0}, "slip must lie in"),
         (rm.problems.river_swim, {"n_states": 1}, "n_states must be at least 2"),
         (rm.problems.machine_replacement, {"n_ages": 2}, "n_ages must be at least 3"),
+        (rm.problems.pump, {"failure": 1.5}, r"failure must lie in \[0, 1\]: got 1.5"),
+        (rm.problems.pump, {"growth": 0.5}, "growth must be at least 1: got 0.5"),
     ],
 )
 def test_sizes_that_cannot_be(make: Any, arguments: dict[str, Any], message: str) -> None:

@@ -47,6 +47,7 @@ def parse_problem(word: str, discount: float | None) -> MDP:
         "river-swim": problems.river_swim,
         "machine-replacement": problems.machine_replacement,
         "inventory": problems.inventory,
+        "pump": problems.pump,
     }
     options = {} if discount is None else {"discount": discount}
     if name in plain:
