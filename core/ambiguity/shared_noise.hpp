@@ -297,7 +297,7 @@ private:
         if (rose && has_slope && so_far.gap < 0.5 * so_far.last_gap)
             gain = work.step.climb(set_, rows, summarise(work), at.solved, work.payoff_of(cut), at.value, work.trial,
                                    work.target);
-        so_far.last_gap = gain >= 0.0 ? so_far.gap : INFINITE;
+        if (rose) so_far.last_gap = gain >= 0.0 ? so_far.gap : INFINITE;
         if (gain >= 0.0) {  // gains of a sequence that converges quadratically shrink faster than this
             const bool is_last = gain * smaller(root(gain / so_far.last_gain), 1.0) <= so_far.tolerance;
             if (accuracy == Accuracy::FAST && is_last && so_far.gap <= LARGEST_GAP * so_far.scale) {

@@ -176,6 +176,18 @@ def test_solves_an_inventory(ambiguity: Any) -> None:
     assert per_state.value == pytest.approx(shared.value, abs=1e-8)
 
 
+def test_bounds_meet_where_nature_could_concentrate_on_the_worst_noise() -> None:
+    """Newton's steps came closer by one part in a hundred each, back and forth across a kink, until none were left."""
+    p = np.array([0.0694, 0.2779, 0.3253, 0.3274])
+    outcomes = np.array([[0.858, 2.16, 0.703, 0.027], [-1.421, 0.028, -1.256, 1.899], [2.044, 0.916, 1.967, 0.662]])
+    doubt = rm.SharedNoise(rm.Constrained(rm.CressieRead(0.25), 0.59))
+    found = rm.RobustBellman(oracle.world(p, outcomes[None]), doubt, threads=1).bracket(np.zeros(1))
+    assert found.upper[0] - found.lower[0] <= 1e-8
+    # The policy makes the last three noise values equally bad, and the ball holds the model restricted to them.
+    equal = np.linalg.solve(np.vstack([np.diff(outcomes[:, 1:].T, axis=0), np.ones(3)]), [0.0, 0.0, 1.0])
+    assert found.lower[0] == pytest.approx((equal @ outcomes)[1], abs=1e-8)
+
+
 def test_is_a_record() -> None:
     set = rm.SharedNoise(rm.L1(0.5))
     assert repr(set) == "SharedNoise(L1(0.5))"
