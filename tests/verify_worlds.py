@@ -303,7 +303,39 @@ def compare(lower: FloatArray, upper: FloatArray, truth: certified.Bounds, own: 
     ]
 
 
-JUDGES = {"horizon": judge_horizon, "total": judge_total, "reach": judge_reach}
+def judge_average(family: str, seed: int, index: int) -> list[Verdict]:
+    """AverageReward, solved or evaluated; worlds whose gain depends on the start have wide bounds."""
+    case = random_case(family, 3, seed, index, sign=0, discount=1.0, ends=index % 4 == 0)
+    mdp, rng = case.mdp, case.rng
+    game = certified.Game(mdp, case.set_of, {}, 0, case.can_wait)
+    stop = random_stop(rng, index // 4)
+    settings: dict[str, Any] = {"criterion": rm.AverageReward()}
+    solution = rm.solve(mdp, case.ambiguity, **settings, **stop)
+    best = rm.solve(mdp, case.ambiguity, **settings, tol=BEST)
+    truth = certified.run_for_ever(game, best.value, None)
+    own = rm.evaluate(mdp, solution.policy, case.ambiguity, **settings, tol=BEST)
+    mine = certified.run_for_ever(game, own.value, on_pairs(mdp, solution.policy))
+    verdicts = [_judge_gain("solved", solution, best, truth, mine, stop)]
+    policy = random_policy(mdp, rng)
+    stop = {key: value for key, value in stop.items() if key != "solver"}
+    solution = rm.evaluate(mdp, policy, case.ambiguity, **settings, **stop)
+    best = rm.evaluate(mdp, policy, case.ambiguity, **settings, tol=BEST)
+    truth = certified.run_for_ever(game, best.value, on_pairs(mdp, policy))
+    return [*verdicts, _judge_gain("evaluated", solution, best, truth, truth, stop)]
+
+
+def _judge_gain(
+    name: str, solution: rm.Solution, best: rm.Solution, truth: tuple[Any, Any], own: tuple[Any, Any], stop: Any
+) -> Verdict:
+    low, high = float(solution.gain_lower.min()), float(solution.gain_upper.max())
+    is_right = solution.gain_lower.max() <= min(truth[1], own[1]) and solution.gain_upper.min() >= truth[0]
+    wrong = [] if is_right else [f"{name}: [{low!r}, {high!r}] must hold {float(truth[0])!r} to {float(truth[1])!r}"]
+    if stop == {"tol": DEFAULT} and best.error_bound <= 1e-3 * DEFAULT and not solution.converged:
+        wrong.append(f"{name}: {solution.status}")
+    return Verdict(f"{name}, {solution.status.code}", float(truth[1] - truth[0]), tuple(wrong))
+
+
+JUDGES = {"horizon": judge_horizon, "total": judge_total, "reach": judge_reach, "average": judge_average}
 
 
 def main(arguments: list[str] | None = None) -> int:

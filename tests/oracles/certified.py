@@ -95,6 +95,16 @@ def run_until_end(game: Game, guess: FloatArray, chain: rm.MDP, policy: FloatArr
         return None
 
 
+def run_for_ever(game: Game, bias: FloatArray, policy: FloatArray | None) -> tuple[mpf, mpf]:
+    """Bounds of the gain of all states: min(T v - v) and max(T v - v), the end's 0 included where it can be reached."""
+    with mp.workdps(DIGITS):
+        v = [mpf(float(x)) for x in bias]
+        swept = _sweep(game, v, policy)
+        end = [mpf(0)] if game.mdp.can_end else []
+        low = min(end + [best.lower - x for best, x in zip(swept, v, strict=True)])
+        return low, max(end + [best.upper - x for best, x in zip(swept, v, strict=True)])
+
+
 def _step(game: Game, v: list[mpf], chain: rm.MDP, exact: dict[int, mpf], policy: FloatArray | None) -> list[mpf]:
     """Newton's step for T v = v, with the derivative in floats."""
     p, swept = _matrix(chain), _sweep(game, v, policy)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import robustmdp as rm
 import verify_criteria
+from verify_worlds import random_case
 
 SEED = 1  # other worlds than those of `make verify`
 AVERAGE = rm.AverageReward()
@@ -310,3 +311,11 @@ def test_what_is_refused() -> None:
         rm.solve(SMALL.with_discount(1.0), rm.Nominal())
     with pytest.raises(TypeError, match="mdp must be an MDP: got int"):
         rm.solve(3, rm.Nominal(), criterion=AVERAGE)
+
+
+def test_a_tolerance_below_rounding_ends() -> None:
+    """With a loss of 1e-14 per step, rounding kept the nominal start from its accuracy, for ever."""
+    case = random_case("L1, weighted", 3, 0, 18, sign=0, discount=1.0, ends=False)
+    found = rm.solve(case.mdp, case.ambiguity, criterion=AVERAGE, tol=1e-14)
+    assert found.status.code == "stalled"
+    assert found.error_bound <= 1e-12

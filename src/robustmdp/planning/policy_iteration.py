@@ -12,7 +12,7 @@ from robustmdp import _checks
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.linear import ChainSolver
-from robustmdp.planning.run import Progress
+from robustmdp.planning.run import Progress, Stall
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -94,10 +94,10 @@ class PolicyIteration:
 
     def _nominal(self, work: Work) -> FloatArray:
         """The nominal solution, roughly: robust steps from there need less work than from nothing."""
-        nominal = work.bellman.nominal()
+        nominal, stall = work.bellman.nominal(), Stall()
         for progress in self.iterate(nominal, work.policy, max(work.tol, _NOMINAL_ACCURACY)):
             v = progress.centred()
-            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(abs(v).max())):
+            if progress.error_bound <= _NOMINAL_ACCURACY * max(1.0, float(abs(v).max())) or stall.seen(progress):
                 break
         work.bellman.rows += nominal.rows
         return v
