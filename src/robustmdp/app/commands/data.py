@@ -28,8 +28,9 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Count the transitions of LOG, make a model of them, and say how far the truth may be.
 
     LOG is a .csv or .parquet file with columns state, action, reward, next_state (and terminated), or minari:ID; states
-    and actions are numbers or names. Pairs that were never seen are named. Smoothing: n_i/n, (n_i + 1/2)/(n + k/2) or (n_i + 1)/(n + k). The radii are for each
-    pair by itself, around "half"; "asymptotic" undercovers badly for small counts.
+    and actions are numbers or names. Pairs that were never seen are named. Smoothing: n_i/n, (n_i + 1/2)/(n + k/2) or
+    (n_i + 1)/(n + k). The radii are for each pair by itself, around "half"; "asymptotic" undercovers badly for small
+    counts.
 
     \b
     Example:
