@@ -92,13 +92,14 @@ class CsvFile:
     def _parsed(
         self, lines: list[str], positions: Mapping[str, int], kinds: Mapping[str, str], start: int
     ) -> RawColumns:
-        commas = len(self.header) - 1
-        if any(line.count(",") != commas for line in lines):
-            self._check_widths(lines, start)
         types = {name: kinds[name] for name in positions}
-        # pyarrow takes a quarter of a second to import, and is three times as fast: worth it for a full block.
-        table = _parse_with_arrow(lines, len(self.header), positions, types) if len(lines) == BLOCK else None
+        # pyarrow takes a quarter of a second to import, and is three times as fast: worth it for a large file.
+        is_large = len(lines) == BLOCK or start > 0
+        table = _parse_with_arrow(lines, len(self.header), positions, types) if is_large else None
         if table is None:
+            commas = len(self.header) - 1
+            if any(line.count(",") != commas for line in lines):
+                self._check_widths(lines, start)
             try:
                 table = _parse(lines, positions, types)
             except ValueError as error:

@@ -163,7 +163,7 @@ class _Cell:
         """m from Gamma(shape), and q from Poisson(m) + 1/2."""
         rng = np.random.default_rng([self.seed, self.count, step])
         m: FloatArray = np.maximum(rng.standard_gamma(shape), np.finfo(float).tiny)
-        q: FloatArray = rng.poisson(m) + 0.5
+        q: FloatArray = rng.poisson(m).astype(np.float64) + 0.5
         return m, q
 
     def _term(self, m: FloatArray, q: FloatArray) -> FloatArray:
