@@ -17,6 +17,10 @@ from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of,
 
 _RETRIES = 5  # of a task whose worker or node died
 _SECONDS = 1.0  # after which nodes are counted again
+_PATIENCE = 5.0  # seconds in which an address must answer
+_SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty frame of settings, with which both sides of HTTP/2 begin
+_KIND = 3  # the place of a frame's kind
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,15 @@ class Ray(Ordered):
             finally:
                 exchange.close()
 
+    def nodes(self) -> list[Any]:
+        """What the cluster offers: a `cluster.nodes.Node` for each node that is alive."""
+        with _quiet():
+            ray = extra("ray", "ray")
+        from robustmdp.cluster.nodes import find_nodes
+
+        with self._connected(ray, None):
+            return find_nodes(ray)
+
     @contextlib.contextmanager
     def _connected(self, ray: Any, cores: int | None) -> Iterator[None]:
         if ray.is_initialized():
@@ -87,7 +100,11 @@ class Ray(Ordered):
         else:
             _call(self.address)
         with _quiet():
-            ray.init(**options, log_to_driver=False, configure_logging=False)
+            try:
+                ray.init(**options, log_to_driver=False, configure_logging=False)
+            except RuntimeError as problem:  # such as other versions there
+                reason = " ".join(str(problem).split())
+                raise ConnectionError(f"Ray at {options['address']!r} must accept this process: {reason}") from None
         try:
             yield
         finally:
@@ -135,15 +152,21 @@ class _Batch:
 
 
 def _call(address: str) -> None:
-    """Ray itself would try for minutes."""
+    """Refuse an address where no Ray answers; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
         return  # "auto"
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except OSError as problem:
+        with socket.create_connection((host, int(port)), timeout=_PATIENCE) as line:
+            line.settimeout(_PATIENCE)
+            line.sendall(_HELLO)
+            answer = line.recv(len(_SETTINGS))
+    except (OSError, OverflowError) as problem:
         sentence = f"address must be that of a running Ray: nobody answers at {address!r} ({problem})"
         raise ConnectionError(sentence) from None
+    speaks = answer[_KIND : _KIND + 1] == _SETTINGS[_KIND : _KIND + 1]
+    if not speaks and os.environ.get("RAY_USE_TLS") != "1":
+        raise ConnectionError(f"address must be that of a running Ray: something else answers at {address!r}")
 
 
 @contextlib.contextmanager
