@@ -48,8 +48,7 @@ class Ray(Ordered):
     def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         if not items:
             return
-        with _quiet():
-            ray = extra("ray", "ray")
+        ray = self._ray()
         with self._connected(ray, self.workers):
             batch = _Batch(ray, task, items)
             try:
@@ -68,8 +67,7 @@ class Ray(Ordered):
     @contextlib.contextmanager
     def exchange(self, threads: int | None) -> Iterator[Any]:
         """The shards of one model: `workers`, or one for each node."""
-        with _quiet():
-            ray = extra("ray", "ray")
+        ray = self._ray()
         from robustmdp.cluster.on_ray import RayExchange
 
         with self._connected(ray, None):
@@ -79,14 +77,24 @@ class Ray(Ordered):
             finally:
                 exchange.close()
 
+    def check(self) -> None:
+        """Refuse at once what could not run: no Ray is installed, or none answers at the address."""
+        self._ray()
+        if self.address is not None:
+            _call(self.address)
+
     def nodes(self) -> list[Any]:
         """What the cluster offers: a `cluster.nodes.Node` for each node that is alive."""
-        with _quiet():
-            ray = extra("ray", "ray")
+        ray = self._ray()
         from robustmdp.cluster.nodes import find_nodes
 
         with self._connected(ray, None):
             return find_nodes(ray)
+
+    @staticmethod
+    def _ray() -> Any:
+        with _quiet():
+            return extra("ray", "ray")
 
     @contextlib.contextmanager
     def _connected(self, ray: Any, cores: int | None) -> Iterator[None]:

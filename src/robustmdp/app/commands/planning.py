@@ -11,6 +11,7 @@ import click
 
 from robustmdp.app.commands import options as given
 from robustmdp.app.commands.options import CONVERGED, INTERRUPTED, NOT_CONVERGED
+from robustmdp.app.commands.sharded import engine_options, is_mapped, open_mapped, parse_engine, step_text
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Ambiguity
@@ -31,38 +32,45 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @click.option("--solver", default="auto", metavar="NAME", help=", ".join(_SOLVERS) + ".")
 @given.tolerance_option
 @given.threads_option
+@engine_options
 @given.rows_option
 @given.solution_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
 
-    PROBLEM is a file, a Gymnasium id (gym:FrozenLake-v1), perhaps with parameters as in
-    'gym:FrozenLake-v1?is_slippery=false&map_name=8x8', or a ready-made world: see `robustmdp problems`. Without a
-    set the model is taken as true. Exit code 3: not converged.
+    PROBLEM: see `robustmdp problems`. Without a set the model is taken as true.
 
     \b
     Examples:
-      robustmdp solve gym:FrozenLake-v1 --divergence kl --radius 0.1
-      robustmdp solve model.csv --set cvar --level 0.2 --horizon 12 --out policy.csv
+      robustmdp solve 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8' --horizon 12
+      robustmdp solve model.csv --divergence kl --radius 0.1 --out policy.csv
     """
     from robustmdp import _checks, evaluate
     from robustmdp import solve as solved
     from robustmdp.app.commands.sets import build_set, parse_set
     from robustmdp.app.commands.words import check_out, parse_bounded, parse_policy, parse_solver
 
-    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
+    engine = parse_engine(options)
+    extensions = (".csv", ".parquet", ".pq", ".json", *([".safetensors"] if engine is not None else []))
+    check_out(options["out"], *extensions)
     choice, criterion, solver = parse_set(options), _criterion(options), parse_solver(options["solver"], _SOLVERS)
     _checks.must(
         choice.name is not None or not given.was_typed("divergence"),
         "--divergence must come with --weight or --radius: without them the model is taken as true",
     )
-    mdp, bounds = parse_bounded(problem, options["discount"])
+    if is_mapped(problem, engine):
+        mdp, bounds = open_mapped(problem, options["discount"]), None
+    else:
+        mdp, bounds = parse_bounded(problem, options["discount"])
     ambiguity = build_set(choice, mdp, bounds)
     policy = None if options["policy"] is None else parse_policy(options["policy"], mdp, options["horizon"])
 
     def run(callback: Any) -> Solution:
         how = {"criterion": criterion, "tol": options["tol"], "threads": options["threads"], "callback": callback}
+        if engine is not None:
+            source = str(mdp.path) if is_mapped(problem, engine) else mdp
+            return solved(source, ambiguity, solver=solver, engine=engine, checkpoint=options["checkpoint"], **how)
         if policy is None:
             return solved(mdp, ambiguity, solver=solver, **how)
         return evaluate(mdp, policy, ambiguity, **how)
@@ -181,7 +189,7 @@ def _finish(
     with Bar(quiet) as bar:
 
         def report(step: Any) -> None:
-            bar.show(f"Step {step.step}: certified error about {step.error_bound:.3g}")
+            bar.show(step_text(step))
 
         solution = run(report)
     interrupted = solution.status.code == "interrupted"

@@ -1,0 +1,97 @@
+"""`solve --engine`: the model in shards, on a Ray cluster or in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustmdp.app.commands.options import Command
+
+_ENGINES = ("ray", "serial")
+_MAPPED = ".safetensors"
+_SOLVERS = ("auto", "value-iteration", "policy-iteration")
+_MEGABYTE = 1e6
+
+
+def engine_options(command: Command) -> Command:
+    """Where a model is cut into shards, and how many."""
+    for option in (
+        click.option("--checkpoint", type=click.Path(), help="Save values here; the same command goes on."),
+        click.option("--workers", type=int, metavar="N", help="Shards; on Ray one for each node if not given."),
+        click.option("--address", help="Of a Ray cluster; a local Ray if not given."),
+        click.option("--engine", metavar="NAME", help="Cut the model into shards: ray or serial."),
+    ):
+        command = option(command)
+    return command
+
+
+def parse_engine(options: Mapping[str, Any]) -> Any:
+    """The engine that was asked for, or None; combinations that make no sense are refused before any work."""
+    from robustmdp import _checks, engine
+
+    name = options["engine"]
+    if name is None:
+        for option in ("address", "workers", "checkpoint"):
+            _checks.must(options[option] is None, f"--{option} must come with --engine {' or '.join(_ENGINES)}")
+        return None
+    if name not in _ENGINES:
+        _checks.nearest("--engine", name, _ENGINES)
+    _checks.must(options["address"] is None or name == "ray", "--address must come with --engine ray: got serial")
+    _check_problem(options)
+    _check_checkpoint(options["checkpoint"])
+    workers = options["workers"]
+    _checks.must(workers is None or workers >= 1, f"--workers must be at least 1: got {workers}")
+    if name == "serial":
+        return engine.Serial(workers or 1)
+    found = engine.Ray(options["address"], workers)
+    found.check()
+    return found
+
+
+def _check_problem(options: Mapping[str, Any]) -> None:
+    """A model in shards is solved with its discount, for the best policy."""
+    from robustmdp import _checks
+
+    for option in ("horizon", "total", "average", "policy"):
+        typed = options[option] not in (None, False)
+        _checks.must(not typed, f"--engine must come without --{option}: shards find the best policy, with a discount")
+    solver = options["solver"]
+    _checks.must(solver in _SOLVERS, f"--engine must come with --solver {', '.join(_SOLVERS)}: got {solver}")
+
+
+def _check_checkpoint(path: str | None) -> None:
+    """Refuse what could not be written later on."""
+    from robustmdp import _checks
+
+    if path is None:
+        return
+    folder = Path(path).absolute().parent
+    _checks.must(not Path(path).is_dir(), f"--checkpoint must be a file: {path} is a folder")
+    _checks.must(folder.is_dir(), f"--checkpoint must be a file in a folder that is there: got {path}")
+
+
+def is_mapped(problem: str, engine: Any) -> bool:
+    """Does each shard open its own part of the file?"""
+    return engine is not None and problem.lower().endswith(_MAPPED)
+
+
+def open_mapped(problem: str, discount: float | None) -> Any:
+    """What is known of a model before any of its rows is read."""
+    from robustmdp import _checks
+    from robustmdp.io.mapped import MappedModel
+
+    _checks.must(discount is None, f"--discount must be left out with --engine: {problem} has its own")
+    return MappedModel.open(problem)
+
+
+def step_text(step: Any) -> str:
+    """One line of progress; with shards also what an exchange of values costs, and who is slowest."""
+    text = f"Step {step.step}: certified error about {step.error_bound:.3g}"
+    traffic = getattr(step, "traffic", None)
+    if traffic is None:
+        return text
+    moved = f"{step.sweeps:,} sweeps, {traffic.sent / _MEGABYTE:,.3g} MB each"
+    return f"{text}; {moved}; slowest shard {traffic.slowest} ({traffic.seconds:.2g} s)"
