@@ -58,6 +58,7 @@ class Machine:
             self._told = iter(map(tuple, self._saved.arrays[0].reshape(-1, 2).tolist()))
         self._kinds: dict[int, str] = {}
         self._next = self._places = 0
+        self.sweeps = 0  # exchanges of values
         self._queue: list[tuple[Any, ...]] = []
         self._since: list[Program] = []
         self._answers: list[Pair] = []
@@ -87,6 +88,7 @@ class Machine:
 
     def do(self, *instruction: Any) -> None:
         """Add to the program, which is sent when an answer is asked for."""
+        self.sweeps += instruction[0] == "share"
         self._queue.append(instruction)
 
     def ask_range(self, x: int) -> Pair:

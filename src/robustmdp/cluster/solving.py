@@ -18,6 +18,7 @@ from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.cluster.exchange import Exchange, Problem, Rows
 from robustmdp.cluster.machine import Machine
 from robustmdp.cluster.operator import ShardedBellman
+from robustmdp.cluster.reporting import reporting
 from robustmdp.cluster.shard import Source, block_size
 from robustmdp.io import tensors
 from robustmdp.models import MDP, RowSource
@@ -133,7 +134,8 @@ def solve_in_shards(
         code = "interrupted"
         try:
             bellman = ShardedBellman(machine, opened.whole, ambiguity)
-            solution = run(solver, bellman, tol=settings.tol, callback=settings.callback, start=settings.start)
+            callback = reporting(settings.callback, machine)
+            solution = run(solver, bellman, tol=settings.tol, callback=callback, start=settings.start)
             code = solution.status.code
         finally:
             machine.close(keep=code == "interrupted")
