@@ -20,7 +20,7 @@ from robustmdp.cluster.machine import Machine
 from robustmdp.cluster.operator import ShardedBellman
 from robustmdp.cluster.reporting import reporting
 from robustmdp.cluster.shard import Source, block_size
-from robustmdp.io import tensors
+from robustmdp.io.mapped import MappedModel
 from robustmdp.models import MDP, RowSource
 from robustmdp.models.part import Sizes, Whole, rows_of
 from robustmdp.models.row_source import Rows as Arrays
@@ -42,7 +42,7 @@ class MappedSource(NamedTuple):
     path: str
 
     def part(self, first: int, last: int) -> Arrays:
-        return tensors.open_tensors(Path(self.path)).part(first, last)
+        return MappedModel.open(self.path).part(first, last)
 
 
 class GivenSource(NamedTuple):
@@ -109,7 +109,7 @@ def model_of(source: Any) -> Model:
         facts = (source.n_states, source.n_actions, source.discount, source.rewards_on_successors)
         return Model(*facts, source=source)
     if isinstance(source, str | os.PathLike):
-        mapped = tensors.open_tensors(source)
+        mapped = MappedModel.open(source)
         facts = (mapped.n_states, mapped.n_actions, mapped.discount, mapped.rewards_on_successors)
         return Model(*facts, source=MappedSource(str(mapped.path.absolute())))
     raise TypeError(f"mdp must be an MDP, a RowSource or the path of a .safetensors model: got {type(source).__name__}")
