@@ -1,4 +1,4 @@
-"""A model of any size that exists only as code: successors spread over all states, so that every shard reads from all."""
+"""A model of any size that exists only as code; its successors spread over all states: each shard reads from all."""
 
 from __future__ import annotations
 

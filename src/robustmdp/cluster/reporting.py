@@ -12,8 +12,8 @@ from robustmdp.planning.run import Callback, Step
 class ShardedStep(NamedTuple):
     """A `Step`, and what the shards did for it.
 
-    `sweeps` are the exchanges of values so far, one for each sweep of the operator or of a policy's chain; `traffic` has
-    the bytes of one of them, and the slowest shard since the last step with its seconds of work.
+    `sweeps` are the exchanges of values so far, one for each sweep of the operator or of a policy's chain; `traffic`
+    has the bytes of one of them, and the slowest shard since the last step with its seconds of work.
     """
 
     step: int
