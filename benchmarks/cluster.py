@@ -1,7 +1,7 @@
 """One model in shards: two simulated nodes against one process, a model larger than its memory, and a cost model.
 
-`python -m benchmarks.cluster SCALE` runs a share of the size, such as 0.01 within a minute. Bars are for the whole size:
-small models wait for messages, and what a process holds without a model is more than their rows.
+`python -m benchmarks.cluster SCALE` runs a share of the size, such as 0.01 within a minute. Bars hold for the whole:
+small models wait for messages, and processes hold more without a model than its rows take.
 """
 
 from __future__ import annotations

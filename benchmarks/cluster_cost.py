@@ -1,8 +1,10 @@
 """What a sweep in shards costs: a formula, its numbers from this machine, and what it predicts for larger clusters.
 
-seconds = transitions c / cores + states s / nodes + 8 states (1 - 1/nodes) / bandwidth + a + b nodes
+seconds = c transitions / cores + s states / cores + 8 states (1 - 1/shards) / bandwidth
+          + a + b shards + p shards^2 / min(shards, cores)
 
-where all shards read all values. A policy's chain has one pair for each state, without a worst case.
+where all shards read all values. a, b and p are what an exchange takes by itself, what the driver does for each shard,
+and what a shard does for each parcel. A policy's chain has one pair for each state.
 """
 
 from __future__ import annotations
@@ -12,71 +14,96 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 import robustmdp as rm
 from benchmarks.figure import Figure
 from benchmarks.spread import Spread
 
-NETWORK = 1.25e9  # bytes per second: 10 Gbit/s
+NETWORK = 1.25e9  # bytes per second of a node: 10 Gbit/s
 CORES = 16  # of a node
-PAIRS, SUCCESSORS, ACTIONS = 1e9, 10, 10
-FULL_SWEEPS, CHAIN_SWEEPS = 8, 60  # of a policy iteration at discount 0.95, to 1e-4
+PAIRS, ACTIONS, SUCCESSORS = 1e9, 10, 10
+SWEEPS, CHAIN_SWEEPS = 8, 60  # of a policy iteration
+HERE = 2  # cores of the simulated cluster
+COUNTS = (1, 2, 4, 8)
 
 
 class Costs(NamedTuple):
-    """Seconds per transition and per state on one core, per exchange, per exchange and shard; bytes per second."""
+    """Seconds per transition and per state on one core, per exchange, shard and parcel; bytes per second."""
 
     transition: float
     state: float
     exchange: float
     shard: float
+    parcel: float
     bandwidth: float
 
     def sweep(self, n_states: float, nnz: float, shards: int, cores: int) -> float:
         """Predicted seconds of one sweep."""
-        work = self.transition * nnz / cores + self.state * n_states / min(shards, cores)
+        work = (self.transition * nnz + self.state * n_states) / cores
         moved = 8.0 * n_states * (1.0 - 1.0 / shards) / self.bandwidth
-        return work + moved + self.exchange + self.shard * shards
+        return work + moved + self.waiting(shards, cores)
+
+    def waiting(self, shards: int, cores: int) -> float:
+        """What an exchange takes, whatever is in it."""
+        return self.exchange + self.shard * shards + self.parcel * shards**2 / min(shards, cores)
 
 
 def cost_model(engine: Any, model: Spread, ambiguity: Any) -> Iterator[Figure]:
     """Measured costs, how they predict this machine's own shards, and larger clusters."""
     costs = measure(engine, model, ambiguity)
-    for name, factor, unit in (("transition", 1e9, "ns"), ("state", 1e9, "ns"), ("exchange", 1e3, "ms")):
-        yield Figure(f"cost of a {name}", factor * getattr(costs, name), unit=unit)
-    yield Figure("cost of a shard in an exchange", 1e3 * costs.shard, unit="ms")
-    yield Figure("bytes through the object store of this machine", costs.bandwidth / 1e9, unit="GB/s")
+    for name, factor, unit in (
+        ("transition", 1e9, "ns"),
+        ("state", 1e9, "ns"),
+        ("exchange", 1e3, "ms"),
+        ("shard", 1e3, "ms"),
+        ("parcel", 1e3, "ms"),
+    ):
+        yield Figure(f"cost model: seconds per {name}", factor * getattr(costs, name), unit=unit)
+    yield Figure("cost model: bandwidth of the object store here", costs.bandwidth / 1e9, unit="GB/s")
     for shards in (1, 2, 4):
         seconds = sweep_seconds(model, ambiguity, rm.engine.Ray(engine.address, shards))
-        ratio = seconds / costs.sweep(model.n_states, model.nnz, shards, min(shards, 2))
-        yield Figure(f"{model.nnz:.2g} transitions, {shards} local shards: a sweep, measured / predicted", ratio)
+        predicted = costs.sweep(model.n_states, model.nnz, shards, min(shards, HERE))
+        name = f"cost model: {model.nnz:.2g} transitions, {shards} local shards, a sweep"
+        yield Figure(f"{name}: measured", seconds, unit="s")
+        yield Figure(f"{name}: measured / predicted", seconds / predicted)
+    yield from predictions(costs._replace(bandwidth=NETWORK))
+
+
+def predictions(costs: Costs) -> Iterator[Figure]:
+    """For clusters that nobody has measured."""
+    n_states = PAIRS / ACTIONS
     for nodes in (10, 100, 1000):
-        cluster = costs._replace(bandwidth=NETWORK)
-        full = cluster.sweep(PAIRS / ACTIONS, PAIRS * SUCCESSORS, nodes, nodes * CORES)
-        chain = cluster.sweep(PAIRS / ACTIONS, PAIRS / ACTIONS * SUCCESSORS, nodes, nodes * CORES)
-        solve = FULL_SWEEPS * full + CHAIN_SWEEPS * chain
-        yield Figure(f"predicted, {PAIRS:.0e} pairs on {nodes} nodes: a sweep", full, unit="s")
-        yield Figure(f"predicted, {PAIRS:.0e} pairs on {nodes} nodes: policy iteration", solve, unit="s")
+        name = f"prediction: {PAIRS:.0e} pairs x {SUCCESSORS} successors, {nodes} nodes of {CORES} cores"
+        sweep, chain = (
+            costs.sweep(n_states, pairs * SUCCESSORS, nodes, nodes * CORES) for pairs in (PAIRS, PAIRS / ACTIONS)
+        )
+        yield Figure(f"{name}: a sweep", sweep, unit="s")
+        yield Figure(f"{name}: policy iteration", SWEEPS * sweep + CHAIN_SWEEPS * chain, unit="s")
 
 
 def measure(engine: Any, model: Spread, ambiguity: Any) -> Costs:
-    """From sweeps of models that differ in one size."""
+    """From sweeps of models that differ in one size alone."""
     few, many = (Spread(model.n_states, actions, model.n_successors) for actions in (1, model.n_actions))
     here = [sweep_seconds(each, ambiguity, rm.engine.Serial()) for each in (few, many)]
     transition = (here[1] - here[0]) / (many.nnz - few.nnz)
-    state = max(0.0, here[0] / model.n_states - transition * few.nnz / model.n_states)
-    counts = (1, 2, 4, 8)
-    tiny = Spread(4096, 1, 2)
-    waits = [sweep_seconds(tiny, ambiguity, rm.engine.Ray(engine.address, count)) for count in counts]
-    shard, exchange = np.polyfit(counts, waits, 1)
-    moved = Spread(4 * model.n_states, 1, 2)
-    alone, both = (sweep_seconds(moved, ambiguity, rm.engine.Ray(engine.address, count)) for count in (1, 2))
-    waiting = both - shard - 0.5 * (alone - exchange - shard) - exchange - shard
-    bandwidth = 4.0 * moved.n_states / waiting if waiting > 0 else np.inf
-    return Costs(transition, state, float(exchange), float(shard), float(bandwidth))
+    state = max(0.0, (here[0] - transition * few.nnz) / model.n_states)
+
+    small = Spread(4096, 1, 2)
+    waits = [sweep_seconds(small, ambiguity, rm.engine.Ray(engine.address, count)) for count in COUNTS]
+    counts = np.array(COUNTS, dtype=float)
+    terms = np.column_stack([counts**0, counts, counts**2 / np.minimum(counts, HERE)])
+    exchange, shard, parcel = nnls(terms, np.array(waits))[0].tolist()
+
+    wide = Spread(max(1_000_000, model.n_states), 1, 2)
+    alone, both = (sweep_seconds(wide, ambiguity, rm.engine.Ray(engine.address, count)) for count in (1, 2))
+    costs = Costs(transition, state, exchange, shard, parcel, np.inf)
+    work = alone - costs.waiting(1, 1)
+    moving = both - costs.waiting(2, HERE) - work / 2
+    return costs._replace(bandwidth=4.0 * wide.n_states / moving if moving > 0 else np.inf)
 
 
-def sweep_seconds(model: Spread, ambiguity: Any, engine: Any, sweeps: int = 12) -> float:
+def sweep_seconds(model: Spread, ambiguity: Any, engine: Any, sweeps: int = 20) -> float:
     """Of one step of value iteration."""
     stamps: list[float] = []
 
