@@ -66,7 +66,7 @@ class Ray(Ordered):
         """The shards of one model: `workers`, or one for each node."""
         with _quiet():
             ray = extra("ray", "ray")
-        from robustmdp.cluster.on_ray import RayExchange
+        from robustmdp.cluster.ray_exchange import RayExchange
 
         with self._connected(ray, None):
             exchange = RayExchange(ray, self.workers, threads)
