@@ -68,7 +68,7 @@ class Ray(Ordered):
     def exchange(self, threads: int | None) -> Iterator[Any]:
         """The shards of one model: `workers`, or one for each node."""
         ray = self._ray()
-        from robustmdp.cluster.on_ray import RayExchange
+        from robustmdp.cluster.ray_exchange import RayExchange
 
         with self._connected(ray, None):
             exchange = RayExchange(ray, self.workers, threads)

@@ -114,9 +114,15 @@ def write(
     _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
     if isinstance(thing, Solution):
+        if target.suffix.lower() == ".safetensors" and hasattr(thing, "write"):  # that of a model in shards
+            return Path(thing.write(target))
         return write_solution(thing, target, format)
     if isinstance(thing, RowSource):
-        _checks.must(format in (None, "safetensors"), f"format must be 'safetensors' for a RowSource: got {format!r}")
+        name = chosen(target, format).name
+        _checks.must(
+            name == "safetensors",
+            f"a RowSource must be written to a .safetensors file: got {name}; write its to_mdp() for other formats",
+        )
         return write_source(thing, target)
     if not isinstance(thing, MDP):
         raise TypeError(f"write takes an MDP, a RowSource or a Solution: got {type(thing).__name__}")

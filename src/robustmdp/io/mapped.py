@@ -65,6 +65,16 @@ class MappedModel:
         """Is there one reward per transition?"""
         return self.layout.lengths()["rewards"] == self.nnz != self.n_pairs
 
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """Those of the file."""
+        return _checks.names("state", self.layout.meta.state_names, self.n_states)
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """Those of the file."""
+        return _checks.names("action", self.layout.meta.action_names, self.n_actions)
+
     @cached_property
     def noise(self) -> Noise | None:
         """What the model was made from, if it was."""
@@ -104,6 +114,15 @@ class MappedModel:
             return f"pair {at} of {self.path.name}" if kind == "pair" else f"{kind}[{at}] of {self.path.name}"
 
         return Rows(**checked_rows(arrays, self.n_states, self.n_actions, place, self.noise))
+
+    def transitions_before(self, states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many transitions the states before each of these have; `states` rise."""
+        before = states
+        for kind, total in (("state_ptr", self.n_pairs), ("indptr", self.nnz)):
+            before = self._entries(kind, 0, self.layout.lengths()[kind])[before]
+            rises = before[0] >= 0 and before[-1] <= total and bool((before[1:] > before[:-1]).all())
+            _checks.must(rises, f"{kind} of {self.path.name} must rise from 0 to {total}: it does not")
+        return before
 
     def _pointers(self, kind: str, first: int, last: int, total: int) -> npt.NDArray[np.int64]:
         """Rising pointers; those at the ends of the file are 0 and `total`."""

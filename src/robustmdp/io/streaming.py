@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
 from robustmdp._files import whole
 from robustmdp.io.meta import VERSION, Meta
 from robustmdp.io.tensors import ARRAY_TYPES, DTYPES, header_bytes
@@ -75,10 +74,6 @@ def write_source(source: RowSource, path: Path) -> Path:
         n_states=source.n_states,
         n_actions=source.n_actions,
         rewards_on_successors=source.rewards_on_successors,
-    )
-    _checks.must(
-        path.suffix.lower() == ".safetensors",
-        f"a RowSource must be written to a .safetensors file: got {path.name!r}; to_mdp() gives a model for any format",
     )
     with tensor_stream(path) as (stream, part):
         for rows in source.parts():

@@ -373,7 +373,7 @@ class MDP(StateActionSpace):
             Zeros are dropped. A new successor is reached with the mean reward of the pair.
         """
         begins = columns.whole_numbers("starts", starts)
-        successor = columns.whole_numbers("successors", successors, self.n_states).astype(self.indices.dtype)
+        successor = columns.whole_numbers("successors", successors, self.n_columns).astype(self.indices.dtype)
         given = columns.real_numbers("probabilities", probabilities)
         pair = np.repeat(np.arange(self.n_pairs), np.diff(begins))
         is_new = np.arange(len(given)) - begins[pair] >= np.diff(self.indptr)[pair]
