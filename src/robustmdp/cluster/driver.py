@@ -58,13 +58,13 @@ class Driver:
     ) -> None:
         self.exchange = exchange
         self._cuts, self._pair_cuts, self._problem = cuts, pair_cuts, problem
-        self._folder = tempfile.TemporaryDirectory(prefix="robustmdp-")
-        self._path = checkpoint or Path(self._folder.name, "values")
         self._earlier: Checkpoint | None = None  # of an earlier run, until this one comes to the same place
         self._recorded: Iterator[Answer] = iter(())
         if checkpoint is not None and checkpoint.exists():
             self._earlier = read_checkpoint(checkpoint, problem)
             self._recorded = iter([Answer(*row) for row in self._earlier.arrays[0].reshape(-1, 3).tolist()])
+        self._folder = tempfile.TemporaryDirectory(prefix="robustmdp-")
+        self._path = checkpoint or Path(self._folder.name, "values")
         self._saved: Checkpoint | None = None  # where recovery starts
         self._kinds: dict[int, str] = {}
         self._last_number = self._places = self._history = 0

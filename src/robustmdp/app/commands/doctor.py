@@ -85,8 +85,8 @@ def _show_cluster(address: str, as_json: bool) -> None:
     transitions = sum(node.memory for node in able) / _BYTES_PER_TRANSITION
     versions = ", ".join(f"{name} {version}" for name, version in here.items())
     show.say(
-        f"{len(able)} nodes with {sum(node.cores for node in able)} cores, and memory for about {transitions:.2g} "
-        f"transitions. The versions here: {versions}."
+        f"Nodes with cores: {len(able)}; cores: {sum(node.cores for node in able)}; memory for about {transitions:.2g} "
+        f"transitions. Versions here: {versions}."
     )
 
 

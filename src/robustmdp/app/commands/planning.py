@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import sharded
 from robustmdp.app.commands.options import CONVERGED, INTERRUPTED, NOT_CONVERGED
-from robustmdp.app.commands.sharded import engine_options, is_mapped, open_mapped, parse_engine, step_text
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Ambiguity
@@ -32,7 +32,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @click.option("--solver", default="auto", metavar="NAME", help=", ".join(_SOLVERS) + ".")
 @given.tolerance_option
 @given.threads_option
-@engine_options
+@sharded.engine_options
 @given.rows_option
 @given.solution_option
 @given.output_options
@@ -51,16 +51,15 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     from robustmdp.app.commands.sets import build_set, parse_set
     from robustmdp.app.commands.words import check_out, parse_bounded, parse_policy, parse_solver
 
-    engine = parse_engine(options)
-    extensions = (".csv", ".parquet", ".pq", ".json", *([".safetensors"] if engine is not None else []))
-    check_out(options["out"], *extensions)
+    engine = sharded.parse_engine(options)
+    check_out(options["out"], *sharded.out_extensions(engine))
     choice, criterion, solver = parse_set(options), _criterion(options), parse_solver(options["solver"], _SOLVERS)
     _checks.must(
         choice.name is not None or not given.was_typed("divergence"),
         "--divergence must come with --weight or --radius: without them the model is taken as true",
     )
-    if is_mapped(problem, engine):
-        mdp, bounds = open_mapped(problem, options["discount"]), None
+    if sharded.is_mapped(problem, engine):
+        mdp, bounds = sharded.open_mapped(problem, options["discount"]), None
     else:
         mdp, bounds = parse_bounded(problem, options["discount"])
     ambiguity = build_set(choice, mdp, bounds)
@@ -68,11 +67,9 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
 
     def run(callback: Any) -> Solution:
         how = {"criterion": criterion, "tol": options["tol"], "threads": options["threads"], "callback": callback}
-        if engine is not None:
-            source = str(mdp.path) if is_mapped(problem, engine) else mdp
-            return solved(source, ambiguity, solver=solver, engine=engine, checkpoint=options["checkpoint"], **how)
         if policy is None:
-            return solved(mdp, ambiguity, solver=solver, **how)
+            source = mdp.path if sharded.is_mapped(problem, engine) else mdp
+            return solved(source, ambiguity, solver=solver, engine=engine, checkpoint=options["checkpoint"], **how)
         return evaluate(mdp, policy, ambiguity, **how)
 
     criterion_text = _criterion_text(options, mdp)
@@ -182,22 +179,21 @@ def _finish(
     question: _Question, run: Callable[[Any], Solution], as_json: bool, quiet: bool, rows: int, out: str | None
 ) -> NoReturn:
     """Run it with a progress bar, write and print what it found, and leave with the exit code."""
-    from robustmdp import io
     from robustmdp.app.commands import show
     from robustmdp.app.commands.progress import Bar
 
     with Bar(quiet) as bar:
 
         def report(step: Any) -> None:
-            bar.show(step_text(step))
+            bar.show(sharded.step_text(step))
 
         solution = run(report)
     interrupted = solution.status.code == "interrupted"
     if out is not None and not interrupted:
-        io.write(solution, out)
+        sharded.write(solution, out)
     if as_json:
         record = show.solution_record(question.problem, question.mdp, question.ambiguity, solution)
-        show.print_json({**record, "criterion": question.criterion})
+        show.print_json({**record, **sharded.not_in_json(solution), "criterion": question.criterion})
     else:
         title = f"{question.problem}, {question.criterion}"
         show.print_solution(title, question.ambiguity, solution, rows, word=question.word)

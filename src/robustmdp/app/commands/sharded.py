@@ -73,6 +73,11 @@ def _check_checkpoint(path: str | None) -> None:
     _checks.must(folder.is_dir(), f"--checkpoint must be a file in a folder that is there: got {path}")
 
 
+def out_extensions(engine: Any) -> tuple[str, ...]:
+    """Of files that a solution can be written to."""
+    return (".csv", ".parquet", ".pq", ".json", *([_MAPPED] if engine is not None else ()))
+
+
 def is_mapped(problem: str, engine: Any) -> bool:
     """Does each shard open its own part of the file?"""
     return engine is not None and problem.lower().endswith(_MAPPED)
@@ -87,11 +92,28 @@ def open_mapped(problem: str, discount: float | None) -> Any:
     return MappedModel.open(problem)
 
 
+def write(solution: Any, path: str) -> None:
+    """A row per state; with shards also the worst case and all tables, as one file in our own format."""
+    from robustmdp import io
+
+    if path.lower().endswith(_MAPPED):
+        solution.write(path)
+    else:
+        io.write(solution, path)
+
+
+def not_in_json(solution: Any) -> dict[str, None]:
+    """What is too large to come from the shards; --out writes it."""
+    import numpy as np
+
+    return {} if isinstance(solution.q, np.ndarray) else {"q": None}
+
+
 def step_text(step: Any) -> str:
     """One line of progress; with shards also what an exchange of values costs, and who is slowest."""
     text = f"Step {step.step}: certified error about {step.error_bound:.3g}"
     traffic = getattr(step, "traffic", None)
     if traffic is None:
         return text
-    moved = f"{step.sweeps:,} sweeps, {traffic.sent / _MEGABYTE:,.3g} MB each"
-    return f"{text}; {moved}; slowest shard {traffic.slowest} ({traffic.seconds:.2g} s)"
+    moved = f"{step.sweeps:,} sweeps, {traffic.bytes_sent / _MEGABYTE:,.3g} MB each"
+    return f"{text}; {moved}; slowest shard {traffic.slowest_shard} ({traffic.seconds:.2g} s)"
