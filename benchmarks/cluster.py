@@ -81,7 +81,7 @@ def time_solves(source: Any, engine: Any = None, **settings: Any) -> Times:
         return len(stamps) > SWEEPS
 
     rm.solve(source, AMBIGUITY, solver=rm.ValueIteration(), callback=stamp, **how)
-    sweep = float(np.median(np.diff(stamps)))
+    sweep = float(np.diff(stamps).min())
     stamps.clear()
     solution = rm.solve(source, AMBIGUITY, tol=TOL, callback=lambda step: stamps.append(time.perf_counter()), **how)
     ended = time.perf_counter()
