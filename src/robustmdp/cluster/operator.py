@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -91,26 +92,23 @@ class ShardedChains:
         return v, False
 
 
+@dataclass(frozen=True)
 class RemoteTable:
     """A table that is too large for the driver; any use of it says where it is."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    name: str
 
     def _refuse(self, *arguments: Any, **settings: Any) -> NoReturn:
         del arguments, settings
-        raise AttributeError(IN_SHARDS.format(name=self._name))
+        raise AttributeError(IN_SHARDS.format(name=self.name))
 
     __getattr__ = __getitem__ = __array__ = __len__ = __iter__ = _refuse
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemoteTable) and self._name == other._name
-
-    def __hash__(self) -> int:
-        return hash(self._name)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteTable, (self.name,)
 
     def __repr__(self) -> str:
-        return f"<{self._name} of a model in shards>"
+        return f"<{self.name} of a model in shards>"
 
 
 class ShardedBellman:
