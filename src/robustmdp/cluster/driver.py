@@ -61,14 +61,15 @@ class Driver:
         self._earlier: Checkpoint | None = None  # of an earlier run, until this one comes to the same place
         self._recorded: Iterator[Answer] = iter(())
         if checkpoint is not None and checkpoint.exists():
-            self._earlier = read_checkpoint(checkpoint, problem)
-            self._recorded = iter([Answer(*row) for row in self._earlier.arrays[0].reshape(-1, 3).tolist()])
+            self._earlier = read_checkpoint(checkpoint, problem, cuts[-1], pair_cuts[-1])
+            self._recorded = iter([Answer(*row) for row in self._earlier.answers.tolist()])
         self._folder = tempfile.TemporaryDirectory(prefix="robustmdp-")
         self._path = checkpoint or Path(self._folder.name, "values")
         self._saved: Checkpoint | None = None  # where recovery starts
         self._kinds: dict[int, str] = {}
         self._last_number = self._places = self._history = 0
         self._queue: list[tuple[Any, ...]] = []
+        self._unused: list[int] = []
         self._programs: list[Program] = []  # since the vectors were saved
         self._answers: list[Answer] = []
         self._must_recover = False
@@ -91,9 +92,8 @@ class Driver:
         return self._last_number
 
     def drop(self, number: int) -> None:
-        """Have the shards forget a vector."""
-        del self._kinds[number]
-        self._queue.append(("drop", number))
+        """Have the shards forget a vector, before they are asked for the next answer."""
+        self._unused.append(number)  # this may be called by the garbage collector at any time
 
     def add(self, *instruction: Any) -> None:
         """Add to the program, which is sent when an answer is asked for."""
@@ -126,6 +126,7 @@ class Driver:
     # answers
 
     def _ask(self, combine: Callable[[list[Any]], Pair], *instruction: Any) -> Pair:
+        self._drop_unused()
         self.add(*instruction)
         recorded = next(self._recorded, None) if self._earlier is not None else None
         if recorded is not None and recorded.history == self._history:
@@ -143,8 +144,14 @@ class Driver:
             try:
                 return self.exchange.ask(shard, *instruction)
             except ShardLost as loss:
-                self._must_recover, reason = True, loss
+                self._must_recover, reason = True, str(loss)
         raise _too_many(reason)
+
+    def _drop_unused(self) -> None:
+        while self._unused:
+            number = self._unused.pop()
+            del self._kinds[number]
+            self._queue.append(("drop", number))
 
     def _close_program(self) -> None:
         self._programs.append(self._queue)
@@ -159,7 +166,7 @@ class Driver:
             try:
                 return self._recover() if self._must_recover else self._send(self._programs[-1])
             except ShardLost as loss:
-                self._must_recover, reason = True, loss
+                self._must_recover, reason = True, str(loss)
             except BaseException:  # what the shards have done is not known
                 self._must_recover = True
                 raise
@@ -170,7 +177,7 @@ class Driver:
         self.exchange.restore()
         start: list[tuple[Any, ...]] = [("reset", self._saved.head.sweeps if self._saved else 0)]
         if self._saved:
-            for vector in self._saved.head.vectors[1:]:
+            for vector in self._saved.head.vectors:
                 name = "put" if vector.kind == "values" else "put_policy"
                 start.append((name, vector.number, self._saved.arrays[vector.number]))
         answers = self._send(start)
@@ -208,6 +215,7 @@ class Driver:
                 self._saved, self._earlier, self._must_recover = self._earlier, None, True
                 self._programs, self._queue = [], []
             return
+        self._drop_unused()
         pause = max(_PAUSE, _SHARE * self._seconds_to_save)
         if "chain" in self._kinds.values() or time.monotonic() - self._last_save < pause:
             return
@@ -218,10 +226,9 @@ class Driver:
         self._seconds_to_save = self._last_save - start
 
     def _save(self, sweeps: int) -> None:
-        answers = np.array(self._answers, dtype=np.float64).reshape(-1)
         vectors = ((number, kind, self.stream("fetch", number)) for number, kind in sorted(self._kinds.items()))
-        write_checkpoint(self._path, self._problem, self._places, sweeps, chain([(0, "answers", [answers])], vectors))
-        self._saved = read_checkpoint(self._path, self._problem)
+        write_checkpoint(self._path, self._problem, self._places, sweeps, self._answers, vectors)
+        self._saved = read_checkpoint(self._path, self._problem, self._cuts[-1], self._pair_cuts[-1])
         self._programs = []
 
 
@@ -243,5 +250,5 @@ def _checksum(instruction: tuple[Any, ...], before: int) -> int:
     return before
 
 
-def _too_many(reason: ShardLost) -> RuntimeError:
+def _too_many(reason: str) -> RuntimeError:
     return RuntimeError(f"the solve ended because shards were lost {_MOST_LOSSES} times in a row: {reason}")

@@ -171,7 +171,7 @@ class RayExchange:
             try:
                 return self._get(references)
             except ShardLost as loss:
-                reason = loss
+                reason = str(loss)
             for i in self._replace_lost():
                 references[i] = call(i)
         raise self._too_many(reason)
@@ -193,7 +193,7 @@ class RayExchange:
                     self._actors[i] = self._start(places[i])
                 self._set_up(replaced)
             except ShardLost as loss:
-                reason = loss
+                reason = str(loss)
                 continue
             return sorted(replaced)
         raise self._too_many(reason)
@@ -214,7 +214,7 @@ class RayExchange:
         return False
 
     @staticmethod
-    def _too_many(reason: ShardLost) -> RuntimeError:
+    def _too_many(reason: str) -> RuntimeError:
         return RuntimeError(f"the solve ended because shards were lost {_MOST_RESTARTS} times in a row: {reason}")
 
     # messages

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _core
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.models.part import Outline, Part, Sizes, successor_states
 from robustmdp.models.row_source import Rows
@@ -235,14 +235,18 @@ class Shard:
         self._vectors[out] = np.array(values, dtype=np.float64)
 
     def _put_policy(self, out: int, policy: npt.NDArray[Any]) -> None:
-        """A policy as `fetch` returns it."""
-        part = self._part
+        """A policy as `fetch` returns it, checked since it may come from a file."""
+        part, counts = self._part, np.diff(self._part.state_ptr)
         if np.issubdtype(policy.dtype, np.integer):
-            self._vectors[out] = rows_of_pairs(part, part.state_ptr[:-1] + policy)
-            return
-        pairs = np.flatnonzero(policy > 0.0)
-        state_ptr = np.searchsorted(pairs, part.state_ptr)
-        self._vectors[out] = rows_of_pairs(part, pairs)._replace(weights=policy[pairs], state_ptr=state_ptr)
+            is_policy = bool(((policy >= 0) & (policy < counts)).all())
+            pairs, weights, state_ptr = part.state_ptr[:-1] + policy, np.ones(len(policy)), np.arange(len(policy) + 1)
+        else:
+            is_policy = bool(((policy >= 0.0) & (policy <= 1.0)).all())
+            pairs = np.flatnonzero(policy > 0.0)
+            weights, state_ptr = policy[pairs], np.searchsorted(pairs, part.state_ptr)
+            is_policy &= bool((np.diff(state_ptr) > 0).all())
+        _checks.must(is_policy, "a checkpoint must hold policies of the model's actions: got other numbers")
+        self._vectors[out] = rows_of_pairs(part, pairs)._replace(weights=weights, state_ptr=state_ptr)
 
     def _reset(self, sweeps: int) -> None:
         """Forget all vectors, as if there had been so many sweeps, after which inner problems start anew."""
