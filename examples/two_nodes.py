@@ -43,6 +43,7 @@ def rows(first: int, last: int) -> tuple[np.ndarray, ...]:
 
 
 def main() -> Found:
+    """Solve on one machine, then on a cluster of two."""
     stations = rm.RowSource(rows, n_states=ROOM * ROOM, n_actions=3, discount=0.95)
     alone = rm.solve(stations.to_mdp(), DOUBT, tol=TOL)
     steps: list[Any] = []
@@ -69,12 +70,14 @@ def start_cluster() -> Any:
 
 
 def tell(found: Found) -> None:
+    """Both answers, and what the nodes sent each other."""
     alone, together, last = found.alone, found.together, found.steps[-1]
     both = alone.error_bound + together.error_bound
     apart = float(abs(alone.value - together.value).max())
     print(f"{ROOM * ROOM:,} states, {DOUBT}")
     for name, solution in (("one machine", alone), ("two nodes", together)):
-        print(f"{name:>12}: {solution.value[0]:.6f} when both stations are empty, certified to {solution.error_bound:.1g}")
+        value, error = solution.value[0], solution.error_bound
+        print(f"{name:>12}: {value:.6f} when both stations are empty, certified to {error:.1g}")
     sent = last.traffic.bytes_sent
     print(f"The nodes send each other {sent:,} bytes a sweep: {sent // 8} of {ROOM * ROOM:,} values, those at the cut.")
     same = "same" if (alone.policy == together.policy).all() else "other"

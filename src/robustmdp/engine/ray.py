@@ -83,13 +83,18 @@ class Ray(Ordered):
         if self.address is not None:
             _call(self.address)
 
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[None]:
+        """Stay connected for several calls, which otherwise connect each by itself."""
+        with self._connected(self._ray(), None):
+            yield
+
     def nodes(self) -> list[Any]:
         """What the cluster offers: a `cluster.nodes.Node` for each node that is alive."""
-        ray = self._ray()
         from robustmdp.cluster.nodes import find_nodes
 
-        with self._connected(ray, None):
-            return find_nodes(ray)
+        with self.connected():
+            return find_nodes(self._ray())
 
     @staticmethod
     def _ray() -> Any:

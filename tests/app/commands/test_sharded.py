@@ -75,6 +75,30 @@ def test_a_checkpoint_is_gone_when_the_answer_is_there(model: Path, tmp_path: Pa
     refused(run("solve", model, *BALL, *BOTH, "--checkpoint", path), "values must be a ", "checkpoint")
 
 
+def test_an_interrupted_solve_goes_on_from_its_checkpoint(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, steps = tmp_path / "values", 0
+    words = ("solve", model, *BALL, "--solver", "value-iteration")
+
+    def interrupt(step: Any) -> str:
+        nonlocal steps
+        steps += 1
+        if steps == 40:
+            raise KeyboardInterrupt
+        return "a step"
+
+    for name in ("_PAUSE", "_SHARE"):
+        monkeypatch.setattr(f"robustmdp.cluster.driver.{name}", 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(sharded, "step_text", interrupt)
+        stopped = run(*words, *BOTH, "--checkpoint", path, "--out", tmp_path / "full.safetensors")
+    assert stopped.exit_code == 130
+    assert stopped.stderr.endswith(f"full.safetensors; the same command goes on from {path}.\n")
+    assert record(*words, *BOTH, "--checkpoint", path)["value"] == record(*words)["value"]
+    assert not path.exists()
+
+
 def test_progress_tells_what_is_moved(model: Path) -> None:
     lines: list[str] = []
 

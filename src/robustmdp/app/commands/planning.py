@@ -74,7 +74,8 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
 
     criterion_text = _criterion_text(options, mdp)
     word = "gain" if options["average"] else "value"
-    _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+    with sharded.connection(engine):
+        _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
@@ -199,7 +200,7 @@ def _finish(
         show.print_solution(title, question.ambiguity, solution, rows, word=question.word)
     if interrupted:
         nothing = f"; nothing was written to {out}" if out is not None else ""
-        click.echo(f"Interrupted: the bounds are those of the last step{nothing}.", err=True)
+        click.echo(f"Interrupted: the bounds are those of the last step{nothing}{sharded.way_on()}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
 

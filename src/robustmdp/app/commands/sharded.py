@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ def _check_checkpoint(path: str | None) -> None:
     _checks.must(folder.is_dir(), f"--checkpoint must be a file in a folder that is there: got {path}")
 
 
+def connection(engine: Any) -> AbstractContextManager[None]:
+    """Ray is started or found once, for the solve and for what is written afterwards."""
+    return engine.connected() if hasattr(engine, "connected") else nullcontext()
+
+
 def out_extensions(engine: Any) -> tuple[str, ...]:
     """Of files that a solution can be written to."""
     return (".csv", ".parquet", ".pq", ".json", *([_MAPPED] if engine is not None else ()))
@@ -100,6 +106,12 @@ def write(solution: Any, path: str) -> None:
         solution.write(path)
     else:
         io.write(solution, path)
+
+
+def way_on() -> str:
+    """That a checkpoint was left, if it was."""
+    path = click.get_current_context().params.get("checkpoint")
+    return f"; the same command goes on from {path}" if path is not None and Path(path).exists() else ""
 
 
 def not_in_json(solution: Any) -> dict[str, None]:
