@@ -36,6 +36,17 @@ def walk(**changes: Any) -> rm.RowSource:
     return rm.RowSource(chain_rows, **({"n_states": 5000, "n_actions": 2, "discount": 0.95} | changes))
 
 
+def scattered_rows(first: int, last: int) -> tuple[np.ndarray, ...]:
+    """40,000 states, each with two successors far away."""
+    state = np.repeat(np.arange(first, last), 2)
+    following = (state * 7919 + np.tile([0, 1], last - first)) % 40_000
+    order = np.lexsort((following, state))
+    return state, 0 * state, following[order], np.full(len(state), 0.5), np.sin(state)
+
+
+SCATTERED = rm.RowSource(scattered_rows, 40_000, 1, 0.8)
+
+
 def intervals(mdp: rm.MDP) -> rm.Interval:
     """Bounds around a model's probabilities."""
     return rm.Interval(0.5 * mdp.probabilities, np.minimum(1.0, 1.5 * mdp.probabilities))

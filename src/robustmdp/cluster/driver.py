@@ -245,7 +245,7 @@ def _add_blocks(sums: list[list[float]]) -> Pair:
 def _checksum(instruction: tuple[Any, ...], before: int) -> int:
     """Continue the checksum of all instructions."""
     for part in instruction:
-        data = np.ascontiguousarray(part).view(np.uint8) if isinstance(part, np.ndarray) else repr(part).encode()
+        data = np.ascontiguousarray(part).view(np.uint8).data if isinstance(part, np.ndarray) else repr(part).encode()
         before = zlib.crc32(data, before)
     return before
 

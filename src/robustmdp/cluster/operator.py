@@ -72,7 +72,9 @@ class ShardedChains:
         if reached:
             return v
         self._mixes_fast = False  # the next chain will be much like this one
-        return bicgstab(chain, v, target, self._can_end, lambda x: x, _MOST_KRYLOV)[0]
+        krylov: Any = bicgstab  # of any vectors with arithmetic
+        solution: Values = krylov(chain, v, target, self._can_end, lambda x: x, _MOST_KRYLOV)[0]
+        return solution
 
     def _sweep(self, chain: ShardedChain, v: Values, target: float) -> tuple[Values, bool]:
         """V <- cost + discount P v, and whether that reaches the target."""
@@ -136,7 +138,7 @@ class ShardedBellman:
     @property
     def can_end(self) -> bool:
         """Is there anything with a fixed value?"""
-        return self.mdp.can_end
+        return bool(self.mdp.can_end)
 
     def nominal(self) -> ShardedBellman:
         """The same problem when the model is right."""
@@ -209,12 +211,12 @@ class ShardedBellman:
         self.driver.add("bracket", self._operator, given, scale, lower.number, upper.number, chosen.number)
         self.rows += self.mdp.n_pairs
         q: Any = RemoteTable("q")
-        return Bracket(lower, upper, q, q, self.collect(chosen))  # type: ignore[arg-type]  # handles are like arrays
+        return Bracket(lower, upper, q, q, self.collect(chosen))  # type: ignore[arg-type]  # Values are like arrays
 
     def scale_at(self, v: Values) -> float:
         """A bound of |r| + |discount v| in the whole model."""
         low, high = self.mdp.reward_range
-        return abs(v).max() * self.mdp.discount + max(-low, high)
+        return float(abs(v).max() * self.mdp.discount + max(-low, high))
 
     def respond(self, v: Values) -> Iterator[Response]:
         """Nature's answer to v, shard by shard."""

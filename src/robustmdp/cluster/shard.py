@@ -161,8 +161,8 @@ class Shard:
 
     def _dot(self, x: int, y: int) -> list[float]:
         """The sum of each block."""
-        x, y = self._vectors[x], self._vectors[y]
-        return [float(_core.dot(x[a:b], y[a:b])) for a, b in pairwise(self._edges)]
+        left, right = self._vectors[x], self._vectors[y]
+        return [float(_core.dot(left[a:b], right[a:b])) for a, b in pairwise(self._edges)]
 
     def _share(self, x: int) -> None:
         values = self._vectors[x]

@@ -148,7 +148,7 @@ def solve_in_shards(
     """`solve` of a model in shards; the loop, the bounds and the statuses are those of planning."""
     check_tolerance(settings.tol)
     given, ambiguity = ModelSource.of(source), check_ambiguity(ambiguity)
-    check_discounted(given.model)
+    check_discounted(given.model)  # type: ignore[arg-type]  # anything with a discount
     if isinstance(given.model, MDP):
         ambiguity = ambiguity.on_transitions(given.model)
     solver = settings.solver if settings.solver is not None else PolicyIteration()
@@ -158,7 +158,7 @@ def solve_in_shards(
         driver = opened.driver({"solver": repr(solver), "tol": repr(settings.tol)}, path)
         code = "interrupted"
         try:
-            bellman = opened.bellman(driver)
+            bellman: Any = opened.bellman(driver)  # like a RobustBellman, for Values
             callback = _with_traffic(settings.callback, bellman)
             solution = run(solver, bellman, tol=settings.tol, callback=callback, start=settings.start)
             code = solution.status.code
@@ -174,7 +174,8 @@ def _with_traffic(callback: Callback | None, bellman: ShardedBellman) -> Callbac
     exchange = bellman.driver.exchange
 
     def report(step: Step) -> Any:
-        return callback(ShardedStep(*step, bellman.sweeps, exchange.traffic()))
+        sharded: Any = ShardedStep(*step, bellman.sweeps, exchange.traffic())  # has all that a Step has
+        return callback(sharded)
 
     return report
 
@@ -186,6 +187,6 @@ def _describe(ambiguity: Any) -> str:
         for name in _LEVELS:
             array = getattr(part, name, None)
             if isinstance(array, np.ndarray):
-                checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), checksum)
+                checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
         part = getattr(part, "set", None) or getattr(part, "risk", None)
     return f"{ambiguity!r}, checksum {checksum:08x}" if checksum else repr(ambiguity)

@@ -18,7 +18,7 @@ from robustmdp.result import Solution
 def write_solution(solution: Solution, bellman: ShardedBellman, path: Path) -> None:
     """The answer of nature to `solution.base`, from shards that were loaded anew."""
     outline, base = bellman.mdp, bellman.place(solution.base)
-    _, _, shift = bounds(bellman.bracket(base), base, outline)  # type: ignore[arg-type]  # handles are like arrays
+    _, _, shift = bounds(bellman.bracket(base), base, outline)  # type: ignore[arg-type]  # Values are like arrays
     with tensor_stream(path) as (stream, part):
         for kind in ("value", "lower", "upper"):
             stream.append(kind, getattr(solution, kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ class MDP(StateActionSpace):
         labels: Labels | None = None,
         initial: FloatArray | None = None,
         noise: Noise | None = None,
-    ) -> MDP:
+    ) -> Self:
         """A model of what is known to be consistent, without the checks; the arrays become read-only."""
         mdp = object.__new__(cls)
         mdp._set(

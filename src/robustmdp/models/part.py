@@ -47,9 +47,16 @@ class Sizes(NamedTuple):
     @classmethod
     def combine(cls, parts: Sequence[Sizes]) -> Sizes:
         """Those of the model that consists of these parts."""
-        sums = [sum(column) for column in list(zip(*parts, strict=True))[:3]]
-        longest, least, most, spread, can_end = list(zip(*parts, strict=True))[3:]
-        return cls(*sums, max(longest), min(least), max(most), max(spread), any(can_end))
+        return cls(
+            n_states=sum(part.n_states for part in parts),
+            n_pairs=sum(part.n_pairs for part in parts),
+            nnz=sum(part.nnz for part in parts),
+            longest_row=max(part.longest_row for part in parts),
+            least=min(part.least for part in parts),
+            most=max(part.most for part in parts),
+            reward_spread=max(part.reward_spread for part in parts),
+            can_end=any(part.can_end for part in parts),
+        )
 
 
 class Outline(StateActionSpace):
@@ -145,7 +152,7 @@ class Part(MDP):
     # What must not depend on where a model is cut:
 
     @property
-    def can_end(self) -> bool:  # type: ignore[override]
+    def can_end(self) -> bool:
         return self.outline.sizes.can_end
 
     @property
@@ -153,15 +160,15 @@ class Part(MDP):
         return self.outline.rewards_on_successors
 
     @property
-    def longest_row(self) -> int:  # type: ignore[override]
+    def longest_row(self) -> int:
         return self.outline.sizes.longest_row
 
     @property
-    def reward_range(self) -> tuple[float, float]:  # type: ignore[override]
+    def reward_range(self) -> tuple[float, float]:
         return self.outline.sizes.least, self.outline.sizes.most
 
     @property
-    def reward_spread(self) -> float:  # type: ignore[override]
+    def reward_spread(self) -> float:
         return self.outline.sizes.reward_spread
 
     def state_name(self, state: int) -> str:
