@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-# Without `cluster`, which takes an hour and 15 GB of memory.
 PARTS = (
     "calls",
     "sweeps",
@@ -18,6 +17,7 @@ PARTS = (
     "curve",
     "memory",
     "files",
+    "cluster",
     "startup",
     "demo",
     "lines",

@@ -28,6 +28,7 @@ AMBIGUITY = rm.Penalized(rm.ChiSquare(), 1.0)
 SWEEPS = 12
 TOL = 1e-4
 STORE = 400_000_000  # bytes of a node's object store
+TOY = {"scale": 0.001}
 LARGE = 1e8  # transitions from which on bars hold
 LIMIT = 1.5e9  # bytes of anonymous memory for the model larger than that
 
@@ -42,18 +43,18 @@ class Times(NamedTuple):
 
 
 def figures(scale: float = 1.0) -> Iterator[Figure]:
-    yield from two_nodes(Spread(max(1000, int(2e6 * scale)), 10, 10))
-    yield from larger_than_memory(Spread(max(1000, int(1e6 * scale)), 20, 20))
     with simulated_cluster() as engine:
-        yield from cost_model(engine, Spread(max(10_000, int(1e6 * scale)), 10, 10), AMBIGUITY)
+        yield from two_nodes(engine, Spread(max(1000, int(2e6 * scale)), 10, 10))
+        yield from cost_model(engine, Spread(max(1000, int(3e5 * scale)), 10, 10), AMBIGUITY)
+    yield from larger_than_memory(Spread(max(1000, int(1e6 * scale)), 20, 20))
 
 
 # Two nodes against one process.
 
 
-def two_nodes(model: Spread) -> Iterator[Figure]:
+def two_nodes(engine: Any, model: Spread) -> Iterator[Figure]:
     alone = Times(*json.loads(in_own_process("alone", model)))
-    with simulated_cluster() as engine, Sampler("ray::RayShard") as memory:
+    with Sampler("ray::RayShard") as memory:
         time_solves(Spread(1000, 2, 5).source(), engine)  # what processes hold without a model
         time.sleep(0.2)
         shard_before, driver_before = memory.largest, anonymous(Path("/proc/self"))

@@ -26,6 +26,8 @@ PAIRS, ACTIONS, SUCCESSORS = 1e9, 10, 10
 SWEEPS, CHAIN_SWEEPS = 8, 60  # of a policy iteration
 HERE = 2  # cores of the simulated cluster
 COUNTS = (1, 2, 4, 8)
+WIDE = 10  # times as many states, with few transitions, to see what moving values costs
+_SHORTEST = 1e-4  # seconds that can be told from noise
 
 
 class Costs(NamedTuple):
@@ -95,12 +97,12 @@ def measure(engine: Any, model: Spread, ambiguity: Any) -> Costs:
     terms = np.column_stack([counts**0, counts, counts**2 / np.minimum(counts, HERE)])
     exchange, shard, parcel = nnls(terms, np.array(waits))[0].tolist()
 
-    wide = Spread(max(1_000_000, model.n_states), 1, 2)
+    wide = Spread(WIDE * model.n_states, 1, 2)
     alone, both = (sweep_seconds(wide, ambiguity, rm.engine.Ray(engine.address, count)) for count in (1, 2))
     costs = Costs(transition, state, exchange, shard, parcel, np.inf)
     work = alone - costs.waiting(1, 1)
     moving = both - costs.waiting(2, HERE) - work / 2
-    return costs._replace(bandwidth=4.0 * wide.n_states / moving if moving > 0 else np.inf)
+    return costs._replace(bandwidth=4.0 * wide.n_states / max(moving, _SHORTEST))
 
 
 def sweep_seconds(model: Spread, ambiguity: Any, engine: Any, sweeps: int = 30) -> float:
