@@ -14,14 +14,14 @@ import pytest
 
 import robustmdp as rm
 from cluster.models import SCATTERED, intervals, ragged, walk
+from cluster.nodes import shards, two_nodes, wait_for_the_end
 from cluster.test_bits import assert_same_bits
-from engine.groups import started, wait_for
+from engine.groups import started
 
 ray = pytest.importorskip("ray")
 # The cluster of these tests leaves sockets and processes to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 WALK = walk()
 AMBIGUITY = rm.Penalized(rm.KL(), 1.0)
 SETTINGS: dict[str, Any] = {"solver": rm.ValueIteration(), "tol": 1e-3}
@@ -29,41 +29,13 @@ SETTINGS: dict[str, Any] = {"solver": rm.ValueIteration(), "tol": 1e-3}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    soon = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 2}
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": soon}  # a lost node is noticed soon
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(2):
-        cluster.add_node(**NODE)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    with two_nodes() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
 def expected() -> rm.Solution:
     return rm.solve(WALK, AMBIGUITY, engine=rm.engine.Serial(), **SETTINGS)
-
-
-def shards(cluster: Any) -> list[int]:
-    """The processes of the actors."""
-    raylets = [process.process.pid for node in cluster.list_all_nodes() for process in node.all_processes["raylet"]]
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            is_actor = (entry / "cmdline").read_bytes().startswith(b"ray::RayShard")
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if is_actor and parent in raylets:
-            found.append(int(entry.name))
-    return sorted(found)
-
-
-def wait_for_the_end(cluster: Any) -> None:
-    """Of all actors."""
-    wait_for(lambda: not shards(cluster), 15.0)
 
 
 def at_step(number: int, act: Any) -> Any:
