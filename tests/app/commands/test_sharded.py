@@ -122,7 +122,7 @@ def test_progress_tells_what_is_moved(model: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--address", "10.0.0.1:6379"), "--address must come with --engine ray or serial"),
+        (("--address", "10.0.0.1:6379"), "--address must come with --engine ray"),
         (("--workers", 2), "--workers must come with --engine ray or serial"),
         (("--checkpoint", "values"), "--checkpoint must come with --engine ray or serial"),
         (("--engine", "rya"), "--engine must be one of ray, serial: got 'rya'; did you mean 'ray'?"),
@@ -132,6 +132,7 @@ def test_progress_tells_what_is_moved(model: Path) -> None:
         (("--engine", "serial", "--total"), "--engine must come without --total"),
         (("--engine", "serial", "--average"), "--engine must come without --average"),
         (("--engine", "serial", "--policy", "p.csv"), "--engine must come without --policy"),
+        (("--engine", "serial", "--set", "Wasserstein"), "--engine must come without --set wasserstein"),
         (("--engine", "serial", "--solver", "dual-ascent"), "--engine must come with --solver auto, value-iteration"),
         (("--engine", "serial", "--checkpoint", "no/such/folder/values"), "--checkpoint must be a file in a folder"),
         (("--engine", "serial", "--checkpoint", "."), "--checkpoint must be a file: . is a folder"),
@@ -149,6 +150,8 @@ def test_combinations_that_make_no_sense(words: tuple[object, ...], part: str, m
 
 def test_a_mapped_file_has_its_own_discount(model: Path) -> None:
     refused(run("solve", model, *BOTH, "--discount", 0.5), "--discount must be left out with --engine")
+    sums = rm.write(rm.problems.machine_replacement().with_discount(1.0), model.with_name("sums.safetensors"))
+    refused(run("solve", sums, *BOTH), "--engine must come with a model whose discount is below 1")
     refused(run("solve", model.with_name("nothing.safetensors"), *BOTH), "nothing.safetensors", "model.safetensors")
 
 

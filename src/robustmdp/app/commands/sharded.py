@@ -35,8 +35,8 @@ def parse_engine(options: Mapping[str, Any]) -> Any:
 
     name = options["engine"]
     if name is None:
-        for option in ("address", "workers", "checkpoint"):
-            _checks.must(options[option] is None, f"--{option} must come with --engine {' or '.join(_ENGINES)}")
+        for option, able in (("address", "ray"), ("workers", "ray or serial"), ("checkpoint", "ray or serial")):
+            _checks.must(options[option] is None, f"--{option} must come with --engine {able}")
         return None
     if name not in _ENGINES:
         _checks.nearest("--engine", name, _ENGINES)
@@ -53,12 +53,14 @@ def parse_engine(options: Mapping[str, Any]) -> Any:
 
 
 def _check_problem(options: Mapping[str, Any]) -> None:
-    """A model in shards is solved with its discount, for the best policy."""
+    """Refuse what shards cannot do."""
     from robustmdp import _checks
 
     for option in ("horizon", "total", "average", "policy"):
         typed = options[option] not in (None, False)
         _checks.must(not typed, f"--engine must come without --{option}: shards find the best policy, with a discount")
+    moves = (options["set_name"] or "").lower() == "wasserstein"
+    _checks.must(not moves, "--engine must come without --set wasserstein, which moves mass between all states")
     solver = options["solver"]
     _checks.must(solver in _SOLVERS, f"--engine must come with --solver {', '.join(_SOLVERS)}: got {solver}")
 
@@ -95,7 +97,9 @@ def open_mapped(problem: str, discount: float | None) -> Any:
     from robustmdp.io.mapped import MappedModel
 
     _checks.must(discount is None, f"--discount must be left out with --engine: {problem} has its own")
-    return MappedModel.open(problem)
+    model = MappedModel.open(problem)
+    _checks.must(model.discount < 1.0, f"--engine must come with a model whose discount is below 1: {problem} has 1")
+    return model
 
 
 def write(solution: Any, path: str) -> None:
