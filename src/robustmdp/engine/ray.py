@@ -17,6 +17,10 @@ from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of,
 
 _RETRIES = 5  # of a task whose worker or node died
 _SECONDS = 1.0  # after which nodes are counted again
+_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,8 @@ def _call(address: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
+    for name, value in _SILENCE.items():
+        os.environ.setdefault(name, value)
     logger = logging.getLogger("ray")
     level = logger.level
     logger.setLevel(logging.ERROR)
