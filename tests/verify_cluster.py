@@ -93,7 +93,7 @@ def main(kills: int, seed: int) -> int:
             right = same and extra <= LONGEST * len(losses)
             failures += not right
             done += len(losses)
-            verdict = "the same bits" if same else f"OTHER BITS: {result}"
+            verdict = "the same bits" if same else f"OTHER OUTPUT: {result}"
             print(f"{done} kills: lost {', '.join(losses) or 'nothing'}; {verdict}, {extra:+.1f} s", flush=True)
     print(f"{done} kills, {failures} failures")
     return 1 if failures else 0

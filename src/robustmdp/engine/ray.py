@@ -21,6 +21,10 @@ _PATIENCE = 5.0  # seconds in which an address must answer
 _SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty frame of settings, with which both sides of HTTP/2 begin
 _KIND = 3  # the place of a frame's kind
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
+_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ def _call(address: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
+    for name, value in _SILENCE.items():
+        os.environ.setdefault(name, value)
     logger = logging.getLogger("ray")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -173,12 +174,14 @@ def test_nobody_answers(words: tuple[str, ...]) -> None:
 def web_server() -> Iterator[str]:
     """It answers, but is no Ray."""
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10.0)
 
         def answer() -> None:
-            line, _ = server.accept()
-            with line:
-                line.recv(100)
-                line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            with suppress(TimeoutError):
+                line, _ = server.accept()
+                with line:
+                    line.recv(100)
+                    line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -201,6 +204,8 @@ def address() -> Iterator[str]:
 
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80_000_000}
     cluster = Cluster(initialize_head=True, head_node_args=head)
+    on_ray = ("--engine", "ray", "--address", cluster.address)
+    refused(run("solve", "chain", *on_ray), "the cluster must have a node with a core: it has none")
     cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
     yield cluster.address
     cluster.shutdown()

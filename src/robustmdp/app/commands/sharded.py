@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,17 @@ def _check_checkpoint(path: str | None) -> None:
     _checks.must(folder.is_dir(), f"--checkpoint must be a file in a folder that is there: got {path}")
 
 
-def connection(engine: Any) -> AbstractContextManager[None]:
-    """Ray is started or found once, for the solve and for what is written afterwards."""
-    return engine.connected() if hasattr(engine, "connected") else nullcontext()
+@contextmanager
+def connection(engine: Any) -> Iterator[None]:
+    """Ray is started or found once, for the solve and for what is written afterwards; its failures become messages."""
+    if not hasattr(engine, "connected"):
+        yield
+        return
+    try:
+        with engine.connected():
+            yield
+    except RuntimeError as problem:  # no node has a core, or shards were lost again and again
+        raise click.ClickException(str(problem)) from None
 
 
 def out_extensions(engine: Any) -> tuple[str, ...]:
