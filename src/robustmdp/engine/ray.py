@@ -15,12 +15,12 @@ from typing import Any
 from robustmdp.engine.base import Item, Ordered, Result
 from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
 
-_RETRIES = 5  # of a task whose worker or node died
-_SECONDS = 1.0  # after which nodes are counted again
 _SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
 }
+_RETRIES = 5  # of a task whose worker or node died
+_SECONDS = 1.0  # after which nodes are counted again
 
 
 @dataclass(frozen=True)
