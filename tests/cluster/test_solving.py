@@ -56,12 +56,15 @@ def test_a_file_knows_ends_rewards_and_noise(mdp: rm.MDP, tmp_path: Path) -> Non
     ],
     ids=["penalized", "ball", "all states", "s-rectangular", "nominal", "interval", "optimistic", "shared noise"],
 )
-def test_a_written_solution(mdp: rm.MDP, ambiguity: rm.Ambiguity, tmp_path: Path) -> None:
+def test_a_written_solution(
+    mdp: rm.MDP, ambiguity: rm.Ambiguity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     safetensors = pytest.importorskip("safetensors.numpy")
     solver = rm.ValueIteration()
     alone = rm.solve(mdp, ambiguity, solver=solver)
     files = []
-    for count in (1, 3):
+    for count, size in ((1, 10**6), (3, 70)):
+        monkeypatch.setattr("robustmdp.cluster.shard._RESPONSE", size)
         solution = rm.solve(mdp, ambiguity, solver=solver, engine=rm.engine.Serial(count))
         files.append(solution.write(tmp_path / f"solution{count}.safetensors"))
     assert files[0].read_bytes() == files[1].read_bytes()

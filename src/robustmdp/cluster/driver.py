@@ -121,7 +121,18 @@ class Driver:
     def stream(self, *instruction: Any) -> Iterator[Any]:
         """The answer of each shard in turn; only one of them is here at a time."""
         for shard in range(self.exchange.count):
-            yield self._ask_shard(shard, instruction)
+            yield self.ask_shard(shard, *instruction)
+
+    def ask_shard(self, shard: int, *instruction: Any) -> Any:
+        """One shard's answer, which may be large, after what was added so far."""
+        for _ in range(_MOST_LOSSES):
+            if self._queue or self._must_recover or self._earlier is not None:
+                self._run_queue()
+            try:
+                return self.exchange.ask(shard, *instruction)
+            except ShardLost as loss:
+                self._must_recover, reason = True, str(loss)
+        raise _too_many(reason)
 
     # answers
 
@@ -136,16 +147,6 @@ class Driver:
             answer = Answer(self._history, *combine(self._run_queue()))
         self._answers.append(answer)
         return answer.first, answer.second
-
-    def _ask_shard(self, shard: int, instruction: tuple[Any, ...]) -> Any:
-        for _ in range(_MOST_LOSSES):
-            if self._queue or self._must_recover or self._earlier is not None:
-                self._run_queue()
-            try:
-                return self.exchange.ask(shard, *instruction)
-            except ShardLost as loss:
-                self._must_recover, reason = True, str(loss)
-        raise _too_many(reason)
 
     def _drop_unused(self) -> None:
         while self._unused:

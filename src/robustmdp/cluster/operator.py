@@ -219,10 +219,12 @@ class ShardedBellman:
         return float(abs(v).max() * self.mdp.discount + max(-low, high))
 
     def respond(self, v: Values) -> Iterator[Response]:
-        """Nature's answer to v, shard by shard."""
+        """Nature's answer to v, range by range of states."""
         scale = self.scale_at(v)
         self._exchange(v)
-        return self.driver.stream("respond", scale)
+        for shard in range(self.driver.exchange.count):
+            for low, high in self.driver.ask_shard(shard, "response_ranges"):
+                yield self.driver.ask_shard(shard, "respond", scale, low, high)
 
     def q_table(self, bracket: Bracket, shift: float) -> Any:
         """Q, which stays with the shards."""

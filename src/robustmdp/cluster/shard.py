@@ -31,6 +31,7 @@ ROBUST, NOMINAL = 0, 1  # the operators of a shard
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
 _MOST_BLOCKS = 4096
+_RESPONSE = 1_000_000  # transitions whose worst case is asked for at a time
 
 
 class Source(Protocol):
@@ -63,7 +64,7 @@ class Reply(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Nature's answer in the states of a shard: the worst-case rows, and one entry per pair of the model."""
+    """Nature's answer in some states: the worst-case rows, and one entry per pair of the model."""
 
     rows: Rows
     q_lower: FloatArray
@@ -204,10 +205,18 @@ class Shard:
         _core.residual_product(of.indptr, of.indices, of.data, of.discount, self._columns, result, self._own.start)
         self._vectors[out] = result
 
-    def _respond(self, scale: float) -> Response:
-        """Nature's answer to the values that were gathered, the same whatever was computed before."""
-        part, bellman = self._part, self._bellman(ROBUST)
-        bellman.forget(bellman.sweeps)
+    def _response_ranges(self) -> list[tuple[int, int]]:
+        """Ranges of states with about a million transitions each, in which to ask for nature's answer."""
+        before, last = self._part.indptr[self._part.state_ptr], self._part.n_states
+        firsts = np.searchsorted(before, np.arange(0, before[-1], _RESPONSE))
+        return list(pairwise([*np.unique(firsts[firsts < last]).tolist(), last]))
+
+    def _respond(self, scale: float, low: int, high: int) -> Response:
+        """Nature's answer in some states to the values that were gathered, the same whatever was computed before."""
+        entries = slice(*self._part.indptr[self._part.state_ptr[[low, high]]].tolist())
+        part, whole = self._part.slice(low, high), self._bellman(ROBUST).ambiguity
+        ambiguity = whole.on_part(part.outline, slice(low, high), entries)
+        bellman = RobustBellman(part, ambiguity, threads=self._threads)
         bellman.scale = scale
         bracket = bellman.bracket(self._columns[:-1])
         model, penalty, eta = bellman.worst_case(self._columns[:-1])

@@ -54,7 +54,7 @@ class ShardedSolution(Solution):
 
         Beside the arrays of the model it has value, lower, upper and policy, one entry per state, and q, penalty and
         eta, one per pair of state and action in the model's order; a random policy has policy_probabilities, one per
-        pair. The shards are started again, and their rows written one shard after the other.
+        pair. The shards are started again; what they write is never in memory as a whole.
         """
         adversary: ShardedAdversary = self.adversary  # type: ignore[assignment]  # the only one that it is made with
         target = Path(os.fspath(path))

@@ -1,4 +1,4 @@
-"""A solution of a model in shards as a file: the worst-case model and all tables, one shard after the other."""
+"""A solution of a model in shards as a file: the worst-case model and all tables, range by range of its states."""
 
 from __future__ import annotations
 

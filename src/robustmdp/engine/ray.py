@@ -15,16 +15,16 @@ from typing import Any
 from robustmdp.engine.base import Item, Ordered, Result
 from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
 
+_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
 _RETRIES = 5  # of a task whose worker or node died
 _SECONDS = 1.0  # after which nodes are counted again
 _PATIENCE = 5.0  # seconds in which an address must answer
 _SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty frame of settings, with which both sides of HTTP/2 begin
 _KIND = 3  # the place of a frame's kind
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
-_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
-}
 
 
 @dataclass(frozen=True)

@@ -128,11 +128,19 @@ class Part(MDP):
                 column = np.full(outline.n_states + 1, len(columns), dtype=np.int32)
                 column[columns] = np.arange(len(columns))
                 rows = rows._replace(indices=column[rows.indices])
+        return cls._with_columns(rows, outline, first, columns)
+
+    @classmethod
+    def _with_columns(cls, rows: Rows, outline: Outline, first: int, columns: IntArray | None) -> Part:
         part = cls._of_checked(
             **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
         )
         part.__dict__.update(outline=outline, first=first, columns=columns)
         return part
+
+    def slice(self, low: int, high: int) -> Part:
+        """The part with some of its states, and the same columns."""
+        return self._with_columns(slice_rows(self, low, high), self.outline, self.first + low, self.columns)
 
     @property
     def n_columns(self) -> int:
