@@ -47,6 +47,16 @@ def scattered_rows(first: int, last: int) -> tuple[np.ndarray, ...]:
 SCATTERED = rm.RowSource(scattered_rows, 40_000, 1, 0.8)
 
 
+class NoShard:
+    """What Ray makes of a class that a node cannot import."""
+
+    def __init__(self, threads: int) -> None:
+        raise ModuleNotFoundError("No module named 'robustmdp'")
+
+    def load(self, *arguments: Any) -> None:
+        """Never called."""
+
+
 def intervals(mdp: rm.MDP) -> rm.Interval:
     """Bounds around a model's probabilities."""
     return rm.Interval(0.5 * mdp.probabilities, np.minimum(1.0, 1.5 * mdp.probabilities))

@@ -23,6 +23,19 @@ SETS: dict[str, Callable[[rm.MDP], rm.Ambiguity]] = {
     "s-rectangular": lambda mdp: rm.SRectangular(rm.L1(0.3)),
     "interval": intervals,
 }
+
+
+class Floor:
+    """A user's own set: a share of the mass goes to the worst successor."""
+
+    level = 0.2
+
+    def worst_case(self, p: np.ndarray, z: np.ndarray, level: float) -> tuple[float, np.ndarray, float]:
+        worst = (1.0 - level) * p
+        worst[np.argmin(z)] += level
+        return float(worst @ z), worst, float(worst @ z)
+
+
 OTHER_SETS: dict[str, Callable[[rm.MDP], rm.Ambiguity]] = {
     "nominal": lambda mdp: rm.Nominal(),
     "weights of pairs": lambda mdp: rm.Penalized(
@@ -34,6 +47,7 @@ OTHER_SETS: dict[str, Callable[[rm.MDP], rm.Ambiguity]] = {
     "all states, L2": lambda mdp: rm.L2(0.2, support="all"),
     "weighted": lambda mdp: rm.L1(0.2, weights=np.linspace(1.0, 2.0, mdp.n_states + 1)),
     "optimistic": lambda mdp: rm.Optimistic(rm.CVaR(0.4)),
+    "own": lambda mdp: Floor(),
     "mixed": lambda mdp: rm.MeanRisk(0.5, rm.EVaR(0.3)),
 }
 SOLVERS = [rm.ValueIteration(), rm.PolicyIteration()]

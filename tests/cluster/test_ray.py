@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
-from cluster.models import SCATTERED, intervals, ragged, walk
+from cluster.models import SCATTERED, NoShard, intervals, ragged, walk
 from cluster.nodes import shards, two_nodes, wait_for_the_end
 from cluster.test_bits import assert_same_bits
 from engine.groups import started
@@ -63,7 +63,8 @@ def test_a_model_with_links_everywhere(cluster: Any, tmp_path: Path) -> None:
     mdp = ragged(60, on_successors=True)
     for ambiguity in (rm.SRectangular(rm.L1(0.3)), intervals(mdp)):
         solutions = [
-            rm.solve(mdp, ambiguity, engine=engine) for engine in (rm.engine.Ray(cluster.address), rm.engine.Serial(3))
+            rm.solve(mdp, ambiguity, tol=1e-3, engine=engine)
+            for engine in (rm.engine.Ray(cluster.address), rm.engine.Serial(3))
         ]
         assert_same_bits(*solutions)
     files = [
@@ -124,6 +125,13 @@ def test_a_node_that_cannot_open_the_file(cluster: Any, tmp_path: Path, monkeypa
     with pytest.raises(ValueError, match=f"^{where}$"):
         solve(cluster, source=path)
     wait_for_the_end(cluster)
+
+
+def test_a_node_without_this_package(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustmdp.cluster.ray_exchange.RayShard", NoShard)
+    sentence = "robustmdp must be able to start on every node of the cluster: ModuleNotFoundError: No module named"
+    with pytest.raises(RuntimeError, match=f"^{sentence} 'robustmdp'$"):
+        solve(cluster)
 
 
 SCRIPT = """

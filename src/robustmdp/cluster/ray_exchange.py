@@ -239,6 +239,11 @@ class RayExchange:
                     raise _loss(problem.cause) from None
                 raise problem.cause from None
             except errors.RayError as problem:
+                if "creation task" in str(problem):  # it would fail again
+                    reason = str(problem).strip().splitlines()[-1]
+                    raise RuntimeError(
+                        f"robustmdp must be able to start on every node of the cluster: {reason}"
+                    ) from None
                 raise _loss(problem) from None
         results: list[Any] = self._ray.get(references)
         return results

@@ -99,7 +99,8 @@ def write(
     ----------
     thing : MDP, RowSource or Solution
     path : with an extension of `formats()`; for a solution .csv, .parquet or .json; for a RowSource .safetensors, to
-        which it is written range by range of its states, never all of it in memory
+        which it is written range by range of its states, never all of it in memory, and likewise for a solution of a
+        model in shards, with Q, penalties and the worst case
     format : one of `formats()`, by default from the extension
     meta : False leaves no meta file and warns, naming what is lost
 
