@@ -93,6 +93,7 @@ verify: $(VENV)/.test core
 	PYTHONPATH=tests $(BIN)/python tests/verify_worlds.py $(WORLDS)
 	$(BIN)/python tests/verify_certificates.py
 	$(BIN)/python tests/verify_kills.py
+	PYTHONPATH=tests $(BIN)/python tests/verify_cluster.py
 	PYTHONPATH=tests $(BIN)/python tests/verify_files.py
 
 clean:

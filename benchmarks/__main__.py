@@ -18,6 +18,7 @@ PARTS = (
     "memory",
     "files",
     "log_to_page",
+    "cluster",
     "startup",
     "demo",
     "lines",

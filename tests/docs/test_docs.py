@@ -28,7 +28,11 @@ COMMAND_PAGES = [page for page in sorted((pages.DOCS / "cli").glob("*.md")) if p
 each_command_page = pytest.mark.parametrize("page", COMMAND_PAGES, ids=pages.name_of)
 
 # Commands that begin like this are parsed and not run.
-SLOW = {"robustmdp reproduce": "a minute at least; tests/paper and tests/app/commands run it small"}
+SLOW = {
+    "robustmdp reproduce": "a minute at least; tests/paper and tests/app/commands run it small",
+    "robustmdp doctor --address": "of a cluster; tests/app/commands ask one",
+    "robustmdp solve model.safetensors --engine ray": "on a cluster; tests/app/commands use one",
+}
 
 COMMANDS = [
     pytest.param(page, found, id=f"{pages.name_of(page)}: {found[0].words}")

@@ -270,6 +270,21 @@ def test_the_pumps_records_are_those_of_the_script(tmp_path):
     assert written.read_bytes() == (EXAMPLES / "pumps.csv").read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # Ray's own
+def test_two_nodes(capsys):
+    pytest.importorskip("ray")
+    module = script("two_nodes")
+    found = module.main()
+    said = capsys.readouterr().out
+    assert found.together.converged
+    apart = abs(found.alone.value - found.together.value).max()
+    assert apart <= found.alone.error_bound + found.together.error_bound
+    assert "Their values agree" in said
+    sent = found.steps[-1].traffic.bytes_sent
+    assert sent <= 8 * 2 * (module.ROOM + 1)  # each reads the states of the other one that are next to its own
+    assert f"{sent:,} bytes a sweep" in said
+
+
 def test_a_script_runs_by_itself_and_says_the_same_each_time(tmp_path):
     command = [sys.executable, "-W", "error", str(EXAMPLES / "craam_csv.py")]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}

@@ -251,3 +251,14 @@ def test_actions_whose_numbers_are_mistakes_take_no_memory() -> None:
 def test_a_source_is_a_record() -> None:
     source = rm.RowSource(coin, 2, 2, 0.9)
     assert pickle.loads(pickle.dumps(source)) == source
+
+
+def test_a_part_of_many_blocks_is_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its function is asked for a few states at a time, and the answers are joined."""
+    columns, n_states = random_columns(3, on_successors=True)
+    source = source_of(columns, n_states, rewards_on_successors=True)
+    at_once = source.part(1, n_states)
+    for name, value in (("_FIRST", 1), ("_BLOCK", 20)):
+        monkeypatch.setattr(f"robustmdp.models.row_source.{name}", value)
+    assert len(list(source.parts())) > 2
+    assert_same_bits(source.part(1, n_states), at_once)

@@ -1,14 +1,14 @@
-"""Vectors of values on disk, with what a driver needs to go on from there; replaced in one go, never half written.
+"""Vectors of values on disk, with what a driver needs to resume; a checkpoint is replaced as a whole file.
 
-Arrays come first, then a JSON record of them, then its length and a checksum of all before. Nothing is unpickled.
+Arrays come first, then a JSON record of them, then its length and a checksum of all before it. Nothing is unpickled.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,8 +19,7 @@ from robustmdp._files import whole
 
 _VERSION = 1
 _TAIL = np.dtype([("length", "<u8"), ("checksum", "<u8")])
-_PIECE = 1 << 22
-_DTYPES = {"int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
+_PIECE = 1 << 22  # bytes
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -29,38 +28,41 @@ class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One array: its number, what it is, its type and its length."""
 
     number: Count
-    kind: str
-    dtype: str
+    kind: Literal["values", "policy"]
+    dtype: Literal["int64", "float64"]
     length: Count
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a checkpoint says of itself.
+    """What a checkpoint records besides its arrays.
 
     Attributes
     ----------
     problem : what was solved, and how, by name
-    place : how many times a run could have been saved by then
-    sweeps : how many sweeps had been done
-    vectors : those in the file, one behind the other; the answers come first, under number 0
+    place : how many times the run could have been saved until then
+    sweeps : how many sweeps were done
+    answers : how many answers the shards had given; they come first in the file
+    vectors : those that follow
     """
 
     version: int
     problem: dict[str, str]
     place: Count
     sweeps: Count
+    answers: Count
     vectors: tuple[Vector, ...]
 
 
-class Saved(NamedTuple):
-    """A checkpoint: its record, and its arrays by number, mapped into memory."""
+class Checkpoint(NamedTuple):
+    """A checkpoint: its record, the answers (n, 3), and the vectors by number, mapped into memory."""
 
     head: Head
+    answers: npt.NDArray[np.float64]
     arrays: Mapping[int, npt.NDArray[Any]]
 
 
-class _Sum:
-    """Writes, and knows the checksum of what was written."""
+class _ChecksumWriter:
+    """Writes, and keeps the checksum of what was written."""
 
     def __init__(self, file: Any) -> None:
         self._file, self.checksum = file, 0
@@ -70,66 +72,75 @@ class _Sum:
         self._file.write(data)
 
 
-def write_saved(
+def write_checkpoint(
     path: Path,
     problem: dict[str, str],
     place: int,
     sweeps: int,
+    answers: Sequence[Sequence[float]],
     vectors: Iterable[tuple[int, str, Iterable[npt.NDArray[Any]]]],
 ) -> None:
-    """Vectors (number, kind, pieces), and the answers as the first of them."""
-    found = []
+    """Write answers, of three numbers each, and vectors (number, kind, pieces)."""
+    written = []
     with whole(path) as part, part.open("wb") as file:
-        out = _Sum(file)
+        out = _ChecksumWriter(file)
+        out.write(np.array(answers, dtype=np.float64).tobytes())
         for number, kind, pieces in vectors:
             length = 0
             for piece in pieces:
-                out.write(np.ascontiguousarray(piece).view(np.uint8))
+                out.write(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
                 length += piece.size
-            found.append(Vector(number, kind, piece.dtype.name, length))
-        text = msgspec.json.encode(Head(_VERSION, problem, place, sweeps, tuple(found)))
+            written.append(Vector(number, kind, piece.dtype.name, length))  # type: ignore[arg-type]  # of two each
+        text = msgspec.json.encode(Head(_VERSION, problem, place, sweeps, len(answers), tuple(written)))
         out.write(text)
         file.write(np.array((len(text), out.checksum), _TAIL).tobytes())
 
 
-def read_saved(path: Path, problem: dict[str, str]) -> Saved:
-    """The checkpoint of this problem."""
+def read_checkpoint(path: Path, problem: dict[str, str], n_states: int, n_pairs: int) -> Checkpoint:
+    """A checkpoint, refused unless it is one of this problem, whose model has these sizes."""
     name = path.name
     size = path.stat().st_size
     _checks.must(size > _TAIL.itemsize, f"{name} must be a checkpoint: it is too short")
     data = np.memmap(path, np.uint8, "r")
     body = data[: -_TAIL.itemsize]
     length, checksum = data[-_TAIL.itemsize :].view(_TAIL)[0].tolist()
-    _checks.must(length < size and _checksum(body) == checksum, f"{name} must be a whole checkpoint: it is damaged")
+    _checks.must(length < size and _checksum(body) == checksum, f"{name} must be a complete checkpoint: it is damaged")
     try:
         head = msgspec.json.decode(body[len(body) - length :].tobytes(), type=Head)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _checks.fail(f"{name} must be a checkpoint of a solve: {error}")
     _checks.must(head.version == _VERSION, f"{name} must be a checkpoint of version {_VERSION}: got {head.version}")
-    for what, wanted in problem.items():
-        found = head.problem.get(what, "nothing")
+    for part, expected in problem.items():
+        found = head.problem.get(part, "missing")
         _checks.must(
-            found == wanted,
-            f"{name} must be a checkpoint of this problem: its {what} is {found}, that of the problem {wanted}",
+            found == expected,
+            f"{name} must be a checkpoint of this problem, whose {part} is {expected}: its own is {found}",
         )
-    return Saved(head, _arrays(head, body[: len(body) - length], name))
+    for vector in head.vectors:
+        sizes = {("values", "float64"): n_states, ("policy", "int64"): n_states, ("policy", "float64"): n_pairs}
+        _checks.must(
+            vector.length == sizes.get((vector.kind, vector.dtype)),
+            f"{name} must hold vectors of {n_states} states or {n_pairs} pairs: got {vector.kind} of "
+            f"{vector.length} {vector.dtype}",
+        )
+    return _checkpoint(head, body[: len(body) - length], name)
 
 
 def _checksum(data: npt.NDArray[np.uint8]) -> int:
     checksum = 0
     for start in range(0, len(data), _PIECE):
-        checksum = zlib.crc32(data[start : start + _PIECE], checksum)
+        checksum = zlib.crc32(data[start : start + _PIECE].data, checksum)
     return checksum
 
 
-def _arrays(head: Head, data: npt.NDArray[np.uint8], name: str) -> dict[int, npt.NDArray[Any]]:
-    """All types have 8 bytes, so that every array is aligned."""
-    found, end = {}, 0
+def _checkpoint(head: Head, data: npt.NDArray[np.uint8], name: str) -> Checkpoint:
+    """The answers and the vectors; all numbers have 8 bytes, so that every array is aligned."""
+    wanted = 8 * (3 * head.answers + sum(vector.length for vector in head.vectors))
+    _checks.must(len(data) == wanted, f"{name} must hold {wanted} bytes of numbers: got {len(data)}")
+    end = 24 * head.answers
+    answers = np.array(data[:end]).view("<f8").reshape(-1, 3)
+    arrays = {}
     for vector in head.vectors:
-        _checks.must(vector.dtype in _DTYPES, f"{name} must hold numbers: got {vector.dtype}")
-        stop = end + 8 * vector.length
-        _checks.must(stop <= len(data), f"{name} must hold the {vector.length} numbers that it tells of")
-        found[vector.number] = data[end:stop].view(_DTYPES[vector.dtype])
-        end = stop
-    _checks.must(end == len(data), f"{name} must end after its vectors: there is more")
-    return found
+        start, end = end, end + 8 * vector.length
+        arrays[vector.number] = data[start:end].view(f"<{vector.dtype[0]}8")
+    return Checkpoint(head, answers, arrays)

@@ -2,109 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.cluster.shard import Loaded, Program, Reply, Shard, Source
-from robustmdp.models.part import Whole
+from robustmdp.cluster.shard import LoadedRows, Program, Reply, Shard, Source
+from robustmdp.models.part import Outline
 
 
-class Lost(Exception):
-    """A shard is gone, and with it what it knew."""
+class ShardLost(Exception):
+    """A shard ended, and with it the vectors that it had; or what it sent to another one is gone."""
 
 
-class Rows(NamedTuple):
-    """Where shards find their rows: shard i the states cuts[i]..cuts[i + 1] of sources[i]."""
+class Assignment(NamedTuple):
+    """Where shards find their rows: shard i has the states cuts[i]..cuts[i + 1] of sources[i]."""
 
     sources: Sequence[Source]
     cuts: Sequence[int]
     rewards_on_successors: bool
 
-    def of_each(self) -> list[tuple[Any, ...]]:
-        """The arguments of `Shard.load`."""
-        n_states, spans = self.cuts[-1], zip(self.sources, self.cuts[:-1], self.cuts[1:], strict=True)
-        return [(source, low, high, n_states, self.rewards_on_successors) for source, low, high in spans]
+    def arguments(self, shard: int) -> tuple[Any, ...]:
+        """Those of `Shard.load`."""
+        first, last = self.cuts[shard : shard + 2]
+        return self.sources[shard], first, last, self.cuts[-1], self.rewards_on_successors
 
 
 class Problem(NamedTuple):
-    """What shards are told when all rows are there: the model's sizes, and what nature may do in the states of each."""
+    """What is solved when all rows are loaded: the model's sizes, and the set of each shard."""
 
-    whole: Whole
+    outline: Outline
     sets: Sequence[Ambiguity]
     cuts: Sequence[int]
 
-    def of_each(self) -> list[tuple[Any, ...]]:
-        """The arguments of `Shard.prepare`."""
-        return [(self.whole, ambiguity, self.cuts) for ambiguity in self.sets]
+    def arguments(self, shard: int) -> tuple[Any, ...]:
+        """Those of `Shard.prepare`."""
+        return self.outline, self.sets[shard], self.cuts
 
 
 class Traffic(NamedTuple):
-    """What an exchange of values costs: bytes sent, the slowest shard, and its seconds of work since the last look."""
+    """Bytes that one exchange of values sends, and the shard that computed longest since the last report."""
 
-    sent: int
-    slowest: int
+    bytes_sent: int
+    slowest_shard: int
     seconds: float
 
 
 class Exchange(Protocol):
-    """All shards, addressed at once. What is shared goes from shard to shard, not through the driver.
+    """All shards, addressed at once; values go from shard to shard, not through the driver.
 
-    Every method but `close` raises `Lost` when a shard is gone; `restore` then brings it back, without its vectors.
+    Every method but `close` raises `ShardLost` when a shard ended; `restore` then replaces it, without its vectors.
     """
 
     count: int
     """How many shards there can be, and how many there are once rows are loaded."""
 
-    def load(self, rows: Rows) -> list[Loaded]:
-        """Have all rows made."""
+    def load(self, assignment: Assignment) -> list[LoadedRows]:
+        """Load the rows of all shards."""
 
     def prepare(self, problem: Problem) -> None:
-        """Have all operators made, and agree on who reads what."""
+        """Make all operators, and agree on which shard reads which values."""
 
     def run(self, programs: Sequence[Program], *, last: bool) -> list[Any]:
-        """The answers to a program, one for each shard; without waiting for them if this is not the last one.
+        """The answers to a program, one for each shard; without waiting for them unless it is the last one.
 
-        What a program shares arrives where the next one gathers.
+        What a program shares is what the next one gathers.
         """
 
-    def fetch(self, x: int) -> Iterator[npt.NDArray[Any]]:
-        """A vector, shard by shard."""
+    def ask(self, shard: int, *instruction: Any) -> Any:
+        """One shard's answer to one instruction, which may be large."""
 
     def restore(self) -> None:
-        """Replace what was lost."""
+        """Replace the shards that ended."""
 
     def traffic(self) -> Traffic:
-        """What the last exchange was like."""
+        """The cost of the exchanges since the last call."""
 
     def close(self) -> None:
         """End all shards."""
 
 
-class InProcess:
+class InProcessExchange:
     """All shards in this process, one after the other: for tests, and for models larger than memory."""
 
     def __init__(self, count: int, threads: int | None) -> None:
         self.count = count
         self._threads = threads
+        self._shards: list[Shard] = []
         self._parcels: list[tuple[Any, ...]] = []
 
-    def load(self, rows: Rows) -> list[Loaded]:
-        self.count = len(rows.sources)
-        self._shards = [Shard(self._threads) for _ in rows.sources]
+    def load(self, assignment: Assignment) -> list[LoadedRows]:
+        self.count = len(assignment.sources)
+        self._shards = [Shard(self._threads) for _ in range(self.count)]
         self._seconds = np.zeros(self.count)
-        return [shard.load(*arguments) for shard, arguments in zip(self._shards, rows.of_each(), strict=True)]
+        return [shard.load(*assignment.arguments(i)) for i, shard in enumerate(self._shards)]
 
     def prepare(self, problem: Problem) -> None:
-        wanted = [shard.prepare(*each) for shard, each in zip(self._shards, problem.of_each(), strict=True)]
-        self._sizes = np.array([s.serve(w) for s, w in zip(self._shards, transposed(wanted), strict=True)])
+        reads = [shard.prepare(*problem.arguments(i)) for i, shard in enumerate(self._shards)]
+        self._sizes = np.array([s.set_readers(r) for s, r in zip(self._shards, transpose(reads), strict=True)])
 
     def run(self, programs: Sequence[Program], *, last: bool) -> list[Any]:
         del last
-        parcels = transposed(self._parcels) if self._parcels else [()] * self.count
+        parcels = transpose(self._parcels) if self._parcels else [()] * self.count
         replies: list[Reply] = []
         for shard, program, incoming in zip(self._shards, programs, parcels, strict=True):
             replies.append(shard.run(program, incoming))
@@ -112,28 +113,27 @@ class InProcess:
         self._seconds += [reply.seconds for reply in replies]
         return [reply.answer for reply in replies]
 
-    def fetch(self, x: int) -> Iterator[npt.NDArray[Any]]:
-        for shard in self._shards:
-            yield shard.run([("fetch", x)]).answer
+    def ask(self, shard: int, *instruction: Any) -> Any:
+        return self._shards[shard].run([instruction]).answer
 
     def restore(self) -> None:
-        """Nothing is ever lost."""
+        self._parcels = []
 
     def traffic(self) -> Traffic:
-        return traffic_of(self._sizes, self._seconds)
+        return measure_traffic(self._sizes, self._seconds)
 
     def close(self) -> None:
         self._shards.clear()
 
 
-def transposed(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+def transpose(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """From what each shard has for the others to what the others have for each."""
     return list(zip(*rows, strict=True))
 
 
-def traffic_of(sizes: npt.NDArray[np.int64], seconds: npt.NDArray[np.float64]) -> Traffic:
-    """From the numbers of values that go from shard to shard, and the work of each since the last look."""
+def measure_traffic(sizes: npt.NDArray[np.int64], seconds: npt.NDArray[np.float64]) -> Traffic:
+    """From the numbers of values that go from shard to shard, and the seconds of each, which start again from 0."""
     slowest = int(np.argmax(seconds))
-    found = Traffic(8 * int(sizes.sum()), slowest, float(seconds[slowest]))
+    traffic = Traffic(8 * int(sizes.sum()), slowest, float(seconds[slowest]))
     seconds[:] = 0.0
-    return found
+    return traffic

@@ -1,4 +1,4 @@
-"""The rows of some states and a part of each vector of values: does what a program says, knows no stopping rule.
+"""The rows of some states and a slice of each vector of values: carries out programs, and knows no stopping rule.
 
 A program is a list of instructions: a name, then the numbers of vectors (integers) or plain numbers (floats). A vector
 is kept under its number until it is dropped; so are a policy and a policy's chain. `share` makes parcels of a vector
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _core
+from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity, Nominal
-from robustmdp.models.part import Part, Sizes, Whole, states_read
+from robustmdp.models.part import Outline, Part, Sizes, successor_states
 from robustmdp.models.row_source import Rows
 from robustmdp.operators import RobustBellman
-from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
+from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -31,6 +31,7 @@ ROBUST, NOMINAL = 0, 1  # the operators of a shard
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
 _MOST_BLOCKS = 4096
+_RESPONSE = 1_000_000  # transitions whose worst case is asked for at a time
 
 
 class Source(Protocol):
@@ -40,14 +41,14 @@ class Source(Protocol):
         """Those of the states first..last."""
 
 
-class Loaded(NamedTuple):
-    """What a shard says of its rows: their sizes, and a checksum of the first row of each block."""
+class LoadedRows(NamedTuple):
+    """The sizes of a shard's rows, and a checksum of the first row of each block."""
 
     sizes: Sizes
     checksums: tuple[int, ...]
 
 
-class Wanted(NamedTuple):
+class ReadSet(NamedTuple):
     """What a shard reads of another one: all of its values, or those at some places there, perhaps none."""
 
     everything: bool
@@ -55,11 +56,21 @@ class Wanted(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a program asked for last, its parcels, and how many seconds it took."""
+    """The answer to the last instruction of a program, the parcels that it shared, and the seconds that it took."""
 
     answer: Any
     parcels: tuple[FloatArray, ...]
     seconds: float
+
+
+class Response(NamedTuple):
+    """Nature's answer in some states: the worst-case rows, and one entry per pair of the model."""
+
+    rows: Rows
+    q_lower: FloatArray
+    q_upper: FloatArray
+    penalty: FloatArray
+    eta: FloatArray
 
 
 def block_size(n_states: int) -> int:
@@ -72,48 +83,50 @@ class Shard:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
-        self._kept: dict[int, Any] = {}
+        self._vectors: dict[int, Any] = {}
 
     # setting up
 
-    def load(self, source: Source, first: int, last: int, n_states: int, rewards_on_successors: bool) -> Loaded:
-        """Make or map the rows."""
+    def load(self, source: Source, first: int, last: int, n_states: int, rewards_on_successors: bool) -> LoadedRows:
+        """Compute or map the rows."""
         self._first, self._last = first, last
         self._rows = rows = source.part(first, last)
         self._edges = np.append(np.arange(0, last - first, block_size(n_states)), last - first)
         pairs = rows.state_ptr[self._edges[:-1]]
-        spans = zip(rows.indptr[pairs].tolist(), rows.indptr[pairs + 1].tolist(), strict=True)
-        checksums = (zlib.crc32(rows.indices[a:b].tobytes() + rows.probabilities[a:b].tobytes()) for a, b in spans)
-        return Loaded(Sizes.of(rows, n_states, rewards_on_successors), tuple(checksums))
+        checksums = tuple(_row_checksum(rows, pair) for pair in pairs.tolist())
+        return LoadedRows(Sizes.of(rows, n_states, rewards_on_successors), checksums)
 
-    def prepare(self, whole: Whole, ambiguity: Ambiguity, cuts: Sequence[int]) -> list[Wanted]:
-        """Make the operators; what is read of each shard, shard i having the states cuts[i]..cuts[i + 1]."""
-        part = self._part = Part.of(self._rows, whole, self._first, compact=not ambiguity.names_states)
+    def prepare(self, outline: Outline, ambiguity: Ambiguity, cuts: Sequence[int]) -> list[ReadSet]:
+        """Make the operator; returns what is read of each shard, of which shard i has the states cuts[i]..cuts[i + 1].
+
+        The nominal operator is made when it is first used.
+        """
+        part = self._part = Part.of(self._rows, outline, self._first, compact=not ambiguity.names_states)
         del self._rows
-        self._operators = [RobustBellman(part, each, threads=self._threads) for each in (ambiguity, Nominal())]
+        self._operators = {ROBUST: RobustBellman(part, ambiguity, threads=self._threads)}
         self._columns = np.zeros(part.n_columns + 1)  # the end's 0 last
         self._own = slice(part.offset, part.offset + part.n_states)
-        read = np.arange(part.n_columns) if ambiguity.invents else states_read(part.indices, part.n_columns)
-        found = [self._read_of(low, high, read) for low, high in pairwise(cuts)]
+        read = np.arange(part.n_columns) if ambiguity.invents else successor_states(part.indices, part.n_columns)
+        found = [self._read_set(low, high, read) for low, high in pairwise(cuts)]
         self._places = [places for places, _ in found]
-        return [wanted for _, wanted in found]
+        return [read_set for _, read_set in found]
 
-    def _read_of(self, low: int, high: int, read: IntArray) -> tuple[Any, Wanted]:
-        """The columns of the states low..high that are read, and what they are there."""
+    def _read_set(self, low: int, high: int, read: IntArray) -> tuple[Any, ReadSet]:
+        """The columns of the states low..high that are read, and their places there."""
         nothing = np.empty(0, dtype=np.int64)
         if low == self._first:
-            return nothing, Wanted(False, nothing)
+            return nothing, ReadSet(False, nothing)
         columns = self._part.columns
         states = read if columns is None else columns[read]
         start, stop = np.searchsorted(states, (low, high))
         if columns is None and 2 * (stop - start) >= high - low:  # a few more are cheaper than a list
-            return slice(low, high), Wanted(True, nothing)
-        return read[start:stop], Wanted(False, states[start:stop] - low)
+            return slice(low, high), ReadSet(True, nothing)
+        return read[start:stop], ReadSet(False, states[start:stop] - low)
 
-    def serve(self, wanted: Sequence[Wanted]) -> list[int]:
-        """Learn what each shard reads here; how many values go to each."""
-        self._wanted = list(wanted)
-        return [self._last - self._first if each.everything else len(each.places) for each in wanted]
+    def set_readers(self, read_sets: Sequence[ReadSet]) -> list[int]:
+        """Take what each shard reads here; returns how many values go to each."""
+        self._readers = list(read_sets)
+        return [self._last - self._first if each.everything else len(each.places) for each in read_sets]
 
     # running
 
@@ -123,98 +136,136 @@ class Shard:
         self._incoming, self._outgoing, answer = parcels, (), None
         for name, *arguments in program:
             answer = getattr(self, f"_{name}")(*arguments)
-        del self._incoming
+        self._incoming = ()
         return Reply(answer, self._outgoing, time.perf_counter() - start)
 
-    def _value(self, given: int | float) -> Any:
-        return self._kept[given] if isinstance(given, int) else given
+    def _bellman(self, operator: int) -> RobustBellman:
+        if operator not in self._operators:
+            self._operators[operator] = RobustBellman(self._part, Nominal(), threads=self._threads)
+        return self._operators[operator]
 
-    def _compute(self, how: str, out: int, x: int | float, y: int | float) -> None:
-        self._kept[out] = _ARITHMETIC[how](self._value(x), self._value(y))
+    def _operand(self, given: int | float) -> Any:
+        return self._vectors[given] if isinstance(given, int) else given
+
+    def _compute(self, operation: str, out: int, x: int | float, y: int | float) -> None:
+        self._vectors[out] = _ARITHMETIC[operation](self._operand(x), self._operand(y))
 
     def _fill(self, out: int, level: float) -> None:
-        self._kept[out] = np.full(self._part.n_states, level)
+        self._vectors[out] = np.full(self._part.n_states, level)
 
-    def _drop(self, *numbers: int) -> None:
-        for number in numbers:
-            self._kept.pop(number, None)
+    def _drop(self, number: int) -> None:
+        self._vectors.pop(number, None)
 
     def _range(self, x: int) -> tuple[float, float]:
-        values = self._kept[x]
+        values = self._vectors[x]
         return float(values.min()), float(values.max())
 
     def _dot(self, x: int, y: int) -> list[float]:
         """The sum of each block."""
-        x, y = self._kept[x], self._kept[y]
-        return [float(_core.dot(x[a:b], y[a:b])) for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
+        left, right = self._vectors[x], self._vectors[y]
+        return [float(_core.dot(left[a:b], right[a:b])) for a, b in pairwise(self._edges)]
 
     def _share(self, x: int) -> None:
-        values = self._kept[x]
-        self._outgoing = tuple(values if wanted.everything else values[wanted.places] for wanted in self._wanted)
+        values = self._vectors[x]
+        self._outgoing = tuple(values if reader.everything else values[reader.places] for reader in self._readers)
 
     def _gather(self, x: int) -> None:
-        self._columns[self._own] = self._kept[x]
+        self._columns[self._own] = self._vectors[x]
         for places, parcel in zip(self._places, self._incoming, strict=True):
             if parcel is not None:
                 self._columns[places] = parcel
 
     def _apply(self, operator: int, out: int) -> None:
-        self._kept[out] = self._operators[operator].apply(self._columns[:-1])
+        self._vectors[out] = self._bellman(operator).apply(self._columns[:-1])
 
     def _chosen(self, operator: int, out: int) -> None:
-        self._kept[out] = self._operators[operator].chosen()
+        self._vectors[out] = self._bellman(operator).chosen()
 
     def _apply_policy(self, operator: int, policy: int, out: int) -> None:
-        self._kept[out] = self._operators[operator].apply_policy(self._kept[policy], self._columns[:-1])
+        self._vectors[out] = self._bellman(operator).apply_policy(self._vectors[policy], self._columns[:-1])
 
     def _apply_to_constant(self, operator: int, out: int, level: float) -> None:
-        self._kept[out] = self._operators[operator].apply_to_constant(level)
+        self._vectors[out] = self._bellman(operator).apply_to_constant(level)
 
     def _bracket(self, operator: int, policy: int | None, scale: float, lower: int, upper: int, chosen: int) -> None:
-        bellman = self._operators[operator]
+        bellman = self._bellman(operator)
         bellman.scale = scale
-        found = bellman.bracket(self._columns[:-1], None if policy is None else self._kept[policy])
-        self._kept.update({lower: found.lower, upper: found.upper, chosen: found.policy})
+        bracket = bellman.bracket(self._columns[:-1], None if policy is None else self._vectors[policy])
+        self._vectors.update({lower: bracket.lower, upper: bracket.upper, chosen: bracket.policy})
 
     def _chain(self, operator: int, policy: int, out: int) -> None:
-        self._kept[out] = self._operators[operator].chain(self._kept[policy], self._columns[:-1])
+        self._vectors[out] = self._bellman(operator).chain(self._vectors[policy], self._columns[:-1])
 
     def _cost(self, chain: int, out: int) -> None:
-        self._kept[out] = self._kept[chain].cost
+        self._vectors[out] = self._vectors[chain].cost
 
     def _product(self, chain: int, out: int) -> None:
         """(I - discount P) x of the x that was gathered."""
-        of, result = self._kept[chain], np.empty(self._part.n_states)
+        of, result = self._vectors[chain], np.empty(self._part.n_states)
         _core.residual_product(of.indptr, of.indices, of.data, of.discount, self._columns, result, self._own.start)
-        self._kept[out] = result
+        self._vectors[out] = result
 
-    # coming and going
+    def _response_ranges(self) -> list[tuple[int, int]]:
+        """Ranges of states with about a million transitions each, in which to ask for nature's answer."""
+        before, last = self._part.indptr[self._part.state_ptr], self._part.n_states
+        firsts = np.searchsorted(before, np.arange(0, before[-1], _RESPONSE))
+        return list(pairwise([*np.unique(firsts[firsts < last]).tolist(), last]))
+
+    def _respond(self, scale: float, low: int, high: int) -> Response:
+        """Nature's answer in some states to the values that were gathered, the same whatever was computed before."""
+        entries = slice(*self._part.indptr[self._part.state_ptr[[low, high]]].tolist())
+        part, whole = self._part.slice(low, high), self._bellman(ROBUST).ambiguity
+        ambiguity = whole.on_part(part.outline, slice(low, high), entries)
+        bellman = RobustBellman(part, ambiguity, threads=self._threads)
+        bellman.scale = scale
+        bracket = bellman.bracket(self._columns[:-1])
+        model, penalty, eta = bellman.worst_case(self._columns[:-1])
+        rows = Rows(
+            model.indptr, part.states_of_columns(model.indices), model.probabilities, model.rewards, model.state_ptr,
+            model.actions,
+        )  # fmt: skip
+        return Response(rows, bracket.q_lower, bracket.q_upper, part.pairs(penalty), part.pairs(eta))
+
+    # saving and restoring vectors
 
     def _fetch(self, x: int) -> npt.NDArray[Any]:
         """A vector; of a policy the place of each state's action, (n_states,), or probabilities, (n_pairs,)."""
-        kept = self._kept[x]
-        if not isinstance(kept, PolicyRows):
-            return np.asarray(kept)
-        if len(kept.pairs) == self._part.n_states and (kept.weights == 1.0).all():
-            return np.asarray(kept.pairs - self._part.state_ptr[:-1])
+        vector = self._vectors[x]
+        if not isinstance(vector, PolicyRows):
+            return np.asarray(vector)
+        if not self._operators[ROBUST].ambiguity.is_statewise:
+            return np.asarray(vector.pairs - self._part.state_ptr[:-1])
         weights = np.zeros(self._part.n_pairs)
-        weights[kept.pairs] = kept.weights
+        weights[vector.pairs] = vector.weights
         return weights
 
     def _put(self, out: int, values: npt.NDArray[Any]) -> None:
         """A vector of values."""
-        self._kept[out] = np.array(values, dtype=np.float64)
+        self._vectors[out] = np.array(values, dtype=np.float64)
 
     def _put_policy(self, out: int, policy: npt.NDArray[Any]) -> None:
-        """A policy as `fetch` gives it."""
-        part = self._part
+        """A policy as `fetch` returns it, checked since it may come from a file."""
+        part, counts = self._part, np.diff(self._part.state_ptr)
         if np.issubdtype(policy.dtype, np.integer):
-            self._kept[out] = rows_of_pairs(part, part.state_ptr[:-1] + policy)
+            is_policy = bool(((policy >= 0) & (policy < counts)).all())
+            pairs, weights, state_ptr = part.state_ptr[:-1] + policy, np.ones(len(policy)), np.arange(len(policy) + 1)
         else:
-            self._kept[out] = policy_rows(part, part.table(np.array(policy), fill=0.0))
+            is_policy = bool(((policy >= 0.0) & (policy <= 1.0)).all())
+            pairs = np.flatnonzero(policy > 0.0)
+            weights, state_ptr = policy[pairs], np.searchsorted(pairs, part.state_ptr)
+            is_policy &= bool((np.diff(state_ptr) > 0).all())
+        _checks.must(is_policy, "a checkpoint must hold policies of the model's actions: got other numbers")
+        self._vectors[out] = rows_of_pairs(part, pairs)._replace(weights=weights, state_ptr=state_ptr)
 
     def _reset(self, sweeps: int) -> None:
-        """As if there had been so many sweeps, after which inner problems start anew."""
-        self._kept.clear()
-        for bellman in self._operators:
+        """Forget all vectors, as if there had been so many sweeps, after which inner problems start anew."""
+        self._vectors.clear()
+        for bellman in self._operators.values():
             bellman.forget(sweeps)
+
+
+def _row_checksum(rows: Rows, pair: int) -> int:
+    """Of one row, with its reward."""
+    entries = slice(int(rows.indptr[pair]), int(rows.indptr[pair + 1]))
+    reward = rows.rewards[entries if len(rows.rewards) == len(rows.indices) else slice(pair, pair + 1)]
+    return zlib.crc32(rows.indices[entries].tobytes() + rows.probabilities[entries].tobytes() + reward.tobytes())

@@ -1,171 +1,192 @@
-"""One model in shards: who has which rows, and the run that planning makes of it."""
+"""One model in shards: `solve`, and what is asked for later."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
-from robustmdp.cluster.exchange import Exchange, Problem, Rows
-from robustmdp.cluster.machine import Machine
-from robustmdp.cluster.operator import ShardedBellman
-from robustmdp.cluster.shard import Source, block_size
-from robustmdp.io import tensors
-from robustmdp.models import MDP, RowSource
-from robustmdp.models.part import Sizes, Whole, rows_of
-from robustmdp.models.row_source import Rows as Arrays
+from robustmdp.cluster.driver import Driver
+from robustmdp.cluster.exchange import Assignment, Exchange, Problem, Traffic
+from robustmdp.cluster.operator import IN_SHARDS, ShardedBellman
+from robustmdp.cluster.sources import ModelSource
+from robustmdp.cluster.writing import write_solution
+from robustmdp.models import MDP
+from robustmdp.models.part import Outline, Sizes
 from robustmdp.planning.criteria import Settings
 from robustmdp.planning.policy_iteration import PolicyIteration
-from robustmdp.planning.run import check_discounted, check_tolerance, run
-from robustmdp.result import Solution
+from robustmdp.planning.run import Callback, Step, check_discounted, check_tolerance, run
+from robustmdp.result import FloatArray, Solution
+
+_LEVELS = ("level", "lower", "upper", "weights", "support")  # of sets, which may be arrays
 
 
 class Engine(Protocol):
-    """What brings shards up: as many as it is set to."""
+    """Starts as many shards as it is set to."""
 
     def exchange(self, threads: int | None) -> AbstractContextManager[Exchange]: ...
 
 
-class MappedSource(NamedTuple):
-    """A model in our own format, which every node opens for itself."""
+class ShardedStep(NamedTuple):
+    """A `Step` with the number of sweeps over all pairs so far and the cost of the exchanges in it."""
 
-    path: str
+    step: int
+    residual: float
+    error_bound: float
+    rows: int
+    sweeps: int
+    traffic: Traffic
 
-    def part(self, first: int, last: int) -> Arrays:
-        return tensors.open_tensors(Path(self.path)).part(first, last)
 
+class ShardedSolution(Solution):
+    """A solution whose q, eta, penalty and worst_case are computed when they are written to a file."""
 
-class GivenSource(NamedTuple):
-    """Rows that are sent to their shard."""
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the worst case, as a model that `read` opens, with all tables to a .safetensors file.
 
-    rows: Arrays
-
-    def part(self, first: int, last: int) -> Arrays:
-        del first, last
-        return self.rows
+        Beside the arrays of the model it has value, lower, upper and policy, one entry per state, and q, penalty and
+        eta, one per pair of state and action in the model's order; a random policy has policy_probabilities, one per
+        pair. The shards are started again; what they write is never in memory as a whole.
+        """
+        adversary: ShardedAdversary = self.adversary  # type: ignore[assignment]  # the only one that it is made with
+        target = Path(os.fspath(path))
+        _checks.must(
+            target.suffix.lower() == ".safetensors",
+            f"a solution of a model in shards must be written to a .safetensors file: got {target.name!r}",
+        )
+        with adversary.model.open() as opened:
+            bellman = opened.bellman(opened.driver({}, None))
+            try:
+                write_solution(self, bellman, target)
+            finally:
+                bellman.driver.close(keep=False)
+        return target
 
 
 @dataclass(frozen=True)
-class Model:
-    """A model before anybody has read its rows."""
+class ShardedAdversary:
+    """What a solution asks for nature's choice, which is not kept in memory."""
 
-    n_states: int
-    n_actions: int
-    discount: float
-    rewards_on_successors: bool
-    source: Any
-    work: Any = None  # transitions before each state, (S + 1,), where that is known
-    mdp: MDP | None = None
+    mdp: Outline
+    model: ShardedModel
 
-    def cut(self, count: int) -> list[int]:
-        """Where shards begin and end: between blocks, with about as many transitions each."""
-        edges = np.append(np.arange(0, self.n_states, block_size(self.n_states)), self.n_states)
-        blocks = len(edges) - 1
-        count = min(count, blocks)
-        work = edges if self.work is None else self.work[edges]
-        chosen = [0]
-        for i in range(1, count):
-            at = int(np.searchsorted(work, work[-1] * i / count))
-            chosen.append(min(max(at, chosen[-1] + 1), blocks - (count - i)))
-        return [*edges[chosen].tolist(), self.n_states]
+    def worst_case(self, v: FloatArray) -> NoReturn:
+        """Refused: it may exceed the memory."""
+        del v
+        raise AttributeError(IN_SHARDS.format(name="the worst case (with penalty and eta)"))
 
-    def sources(self, cuts: Sequence[int]) -> list[Source]:
-        """For each shard."""
-        if self.mdp is None:
-            return [self.source] * (len(cuts) - 1)
-        return [GivenSource(rows_of(self.mdp, low, high)) for low, high in pairwise(cuts)]
-
-    def whole(self, sizes: Sizes) -> Whole:
-        """What the rows add up to."""
-        mdp = self.mdp
-        return Whole(
-            sizes,
-            self.n_actions,
-            self.discount,
-            self.rewards_on_successors,
-            noise=None if mdp is None else mdp.noise,
-            state_names=None if mdp is None else mdp.state_names,
-            action_names=None if mdp is None else mdp.action_names,
-        )
+    def worst_noise(self, v: FloatArray, pair: int) -> NoReturn:
+        """Refused likewise."""
+        del pair
+        self.worst_case(v)
 
 
-def model_of(source: Any) -> Model:
-    """What is known of an MDP, a path or a RowSource at once."""
-    if isinstance(source, MDP):
-        before = source.indptr[source.state_ptr]
-        facts = (source.n_states, source.n_actions, source.discount, source.rewards_on_successors)
-        return Model(*facts, source=None, work=before, mdp=source)
-    if isinstance(source, RowSource):
-        facts = (source.n_states, source.n_actions, source.discount, source.rewards_on_successors)
-        return Model(*facts, source=source)
-    if isinstance(source, str | os.PathLike):
-        mapped = tensors.open_tensors(source)
-        facts = (mapped.n_states, mapped.n_actions, mapped.discount, mapped.rewards_on_successors)
-        return Model(*facts, source=MappedSource(str(mapped.path.absolute())))
-    raise TypeError(f"mdp must be an MDP, a RowSource or the path of a .safetensors model: got {type(source).__name__}")
+@dataclass(frozen=True)
+class ShardedModel:
+    """A model and a set, to be opened on the shards of an engine."""
+
+    source: ModelSource
+    ambiguity: Ambiguity
+    engine: Engine
+    threads: int | None
+
+    @contextmanager
+    def open(self) -> Iterator[OpenModel]:
+        """Start shards, load rows and make operators."""
+        with self.engine.exchange(self.threads) as exchange:
+            cuts = self.source.cut(exchange.count)
+            on_successors = self.source.model.rewards_on_successors
+            loaded = exchange.load(Assignment(self.source.sources(cuts), cuts, on_successors))
+            sizes = [each.sizes for each in loaded]
+            outline = self.source.outline(Sizes.combine(sizes))
+            pair_cuts = [0, *np.cumsum([size.n_pairs for size in sizes]).tolist()]
+            ends = [0, *np.cumsum([size.nnz for size in sizes]).tolist()]
+            sets = [
+                self.ambiguity.on_part(outline, slice(*cuts[i : i + 2]), slice(*ends[i : i + 2]))
+                for i in range(len(sizes))
+            ]
+            exchange.prepare(Problem(outline, sets, cuts))
+            checksums = np.array([checksum for each in loaded for checksum in each.checksums], dtype=np.int64)
+            checksum = zlib.crc32(checksums.tobytes())
+            yield OpenModel(self, exchange, cuts, outline, pair_cuts, checksum)
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model whose rows are with the shards."""
+
+    model: ShardedModel
+    exchange: Exchange
+    cuts: Sequence[int]
+    outline: Outline
+    pair_cuts: Sequence[int]
+    checksum: int
+
+    def driver(self, settings: dict[str, str], checkpoint: Path | None) -> Driver:
+        """A driver whose checkpoints are of this model and these settings."""
+        sizes = f"{self.outline.n_states} states, {self.outline.nnz} transitions, discount {self.outline.discount!r}"
+        problem = {"model": f"{sizes}, checksum {self.checksum:08x}", "set": _describe(self.model.ambiguity)}
+        return Driver(self.exchange, self.cuts, self.pair_cuts, problem | settings, checkpoint)
+
+    def bellman(self, driver: Driver) -> ShardedBellman:
+        """The operator."""
+        adversary = ShardedAdversary(self.outline, self.model)
+        return ShardedBellman(driver, self.outline, self.model.ambiguity, adversary)
 
 
 def solve_in_shards(
     source: Any, ambiguity: Ambiguity, settings: Settings, engine: Engine, checkpoint: str | os.PathLike[str] | None
 ) -> Solution:
-    """`solve` where rows are in shards; the loop, the bounds and the statuses are those of planning."""
+    """`solve` of a model in shards; the loop, the bounds and the statuses are those of planning."""
     check_tolerance(settings.tol)
-    model, ambiguity = model_of(source), check_ambiguity(ambiguity)
-    check_discounted(model)
-    if model.mdp is not None:
-        ambiguity = ambiguity.on_transitions(model.mdp)
+    given, ambiguity = ModelSource.of(source), check_ambiguity(ambiguity)
+    check_discounted(given.model)  # type: ignore[arg-type]  # anything with a discount
+    if isinstance(given.model, MDP):
+        ambiguity = ambiguity.on_transitions(given.model)
     solver = settings.solver if settings.solver is not None else PolicyIteration()
     _checks.must(not solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}")
-    with engine.exchange(settings.threads) as exchange:
-        opened = open_model(exchange, model, ambiguity)
-        machine = opened.machine(
-            {"set": repr(ambiguity), "solver": repr(solver), "tol": repr(settings.tol)}, checkpoint
-        )
+    path = None if checkpoint is None else Path(os.fspath(checkpoint))
+    with ShardedModel(given, ambiguity, engine, settings.threads).open() as opened:
+        driver = opened.driver({"solver": repr(solver), "tol": repr(settings.tol)}, path)
         code = "interrupted"
         try:
-            bellman = ShardedBellman(machine, opened.whole, ambiguity)
-            solution = run(solver, bellman, tol=settings.tol, callback=settings.callback, start=settings.start)
+            bellman: Any = opened.bellman(driver)  # like a RobustBellman, for Values
+            callback = _with_traffic(settings.callback, bellman)
+            solution = run(solver, bellman, tol=settings.tol, callback=callback, start=settings.start)
             code = solution.status.code
         finally:
-            machine.close(keep=code == "interrupted")
-    return solution
+            driver.close(keep=code == "interrupted")
+    return ShardedSolution(**{field.name: getattr(solution, field.name) for field in fields(solution)})
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A model whose rows are with the shards."""
+def _with_traffic(callback: Callback | None, bellman: ShardedBellman) -> Callback | None:
+    """A callback that gives a user's one a `ShardedStep`."""
+    if callback is None:
+        return None
+    exchange = bellman.driver.exchange
 
-    exchange: Exchange
-    cuts: Sequence[int]
-    whole: Whole
-    pair_cuts: Sequence[int]
-    checksum: str
+    def report(step: Step) -> Any:
+        sharded: Any = ShardedStep(*step, bellman.sweeps, exchange.traffic())  # has all that a Step has
+        return callback(sharded)
 
-    def machine(self, problem: dict[str, str], checkpoint: str | os.PathLike[str] | None) -> Machine:
-        """What runs programs there."""
-        path = None if checkpoint is None else Path(os.fspath(checkpoint))
-        return Machine(self.exchange, self.cuts, self.pair_cuts, {"model": self.checksum, **problem}, path)
+    return report
 
 
-def open_model(exchange: Exchange, model: Model, ambiguity: Ambiguity) -> Opened:
-    """Have rows and operators made."""
-    cuts = model.cut(exchange.count)
-    loaded = exchange.load(Rows(model.sources(cuts), cuts, model.rewards_on_successors))
-    sizes = [each.sizes for each in loaded]
-    whole = model.whole(Sizes.together(sizes))
-    pair_cuts = [0, *np.cumsum([size.n_pairs for size in sizes]).tolist()]
-    ends = [0, *np.cumsum([size.nnz for size in sizes]).tolist()]
-    sets = [ambiguity.on_part(whole, slice(*cuts[i : i + 2]), slice(*ends[i : i + 2])) for i in range(len(cuts) - 1)]
-    exchange.prepare(Problem(whole, sets, cuts))
-    checksums = np.array([checksum for each in loaded for checksum in each.checksums], dtype=np.int64)
-    text = f"{whole.n_states} states, {whole.nnz} transitions, checksum {zlib.crc32(checksums.tobytes()):08x}"
-    return Opened(exchange, cuts, whole, pair_cuts, text)
+def _describe(ambiguity: Any) -> str:
+    """A set as it is printed, with a checksum of its arrays, which are not."""
+    checksum, part = 0, ambiguity
+    while part is not None:
+        for name in _LEVELS:
+            array = getattr(part, name, None)
+            if isinstance(array, np.ndarray):
+                checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
+        part = getattr(part, "set", None) or getattr(part, "risk", None)
+    return f"{ambiguity!r}, checksum {checksum:08x}" if checksum else repr(ambiguity)

@@ -4,62 +4,62 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from robustmdp.cluster.machine import Machine, Pair
+from robustmdp.cluster.driver import Driver, Pair
 
 
 class Handle:
-    """What the shards keep under a number, as long as somebody here refers to it."""
+    """What the shards keep under a number, until this object is deleted."""
 
-    def __init__(self, machine: Machine, kind: str) -> None:
-        self.machine = machine
-        self.number = machine.new(kind)
+    def __init__(self, driver: Driver, kind: str) -> None:
+        self.driver = driver
+        self.number = driver.new_vector(kind)
 
     def __del__(self) -> None:
-        self.machine.drop(self.number)
+        self.driver.drop(self.number)
 
 
 class Values(Handle):
-    """One value for each state, which is used like an array: planning does not know the difference."""
+    """One value per state, with the arithmetic of an array that planning uses."""
 
-    __array_ufunc__ = None  # a number of NumPy must not take it apart
+    __array_ufunc__ = None  # arithmetic with a number of NumPy is that of this class
 
-    def __init__(self, machine: Machine) -> None:
-        super().__init__(machine, "values")
+    def __init__(self, driver: Driver) -> None:
+        super().__init__(driver, "values")
 
-    def _computed(self, how: str, x: Values | float, y: Values | float) -> Values:
-        out = Values(self.machine)
+    def _compute(self, operation: str, x: Values | float, y: Values | float) -> Values:
+        out = Values(self.driver)
         operands = (each.number if isinstance(each, Values) else float(each) for each in (x, y))
-        self.machine.do("compute", how, out.number, *operands)
+        self.driver.add("compute", operation, out.number, *operands)
         return out
 
     def __add__(self, other: Values | float) -> Values:
-        return self._computed("add", self, other)
+        return self._compute("add", self, other)
 
     def __radd__(self, other: float) -> Values:
-        return self._computed("add", other, self)
+        return self._compute("add", other, self)
 
     def __sub__(self, other: Values | float) -> Values:
-        return self._computed("subtract", self, other)
+        return self._compute("subtract", self, other)
 
     def __rsub__(self, other: float) -> Values:
-        return self._computed("subtract", other, self)
+        return self._compute("subtract", other, self)
 
     def __mul__(self, other: Values | float) -> Values:
-        return self._computed("multiply", self, other)
+        return self._compute("multiply", self, other)
 
     def __rmul__(self, other: float) -> Values:
-        return self._computed("multiply", other, self)
+        return self._compute("multiply", other, self)
 
-    def __abs__(self) -> Size:
-        return Size(self)
+    def __abs__(self) -> AbsoluteValues:
+        return AbsoluteValues(self)
 
     def copy(self) -> Values:
-        """Itself: it never changes."""
+        """Itself, since it is immutable."""
         return self
 
     @cached_property
     def _range(self) -> Pair:
-        return self.machine.ask_range(self.number)
+        return self.driver.range(self.number)
 
     def min(self) -> float:
         """The least value."""
@@ -70,8 +70,8 @@ class Values(Handle):
         return self._range[1]
 
 
-class Size:
-    """The absolute values of a vector, of which the largest alone is known."""
+class AbsoluteValues:
+    """The absolute values of a vector, of which only the largest is computed."""
 
     def __init__(self, values: Values) -> None:
         self._values = values

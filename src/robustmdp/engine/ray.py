@@ -15,8 +15,16 @@ from typing import Any
 from robustmdp.engine.base import Item, Ordered, Result
 from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
 
+_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
 _RETRIES = 5  # of a task whose worker or node died
 _SECONDS = 1.0  # after which nodes are counted again
+_PATIENCE = 5.0  # seconds in which an address must answer
+_SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty frame of settings, with which both sides of HTTP/2 begin
+_KIND = 3  # the place of a frame's kind
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,7 @@ class Ray(Ordered):
     def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         if not items:
             return
-        with _quiet():
-            ray = extra("ray", "ray")
+        ray = self._ray()
         with self._connected(ray, self.workers):
             batch = _Batch(ray, task, items)
             try:
@@ -64,9 +71,8 @@ class Ray(Ordered):
     @contextlib.contextmanager
     def exchange(self, threads: int | None) -> Iterator[Any]:
         """The shards of one model: `workers`, or one for each node."""
-        with _quiet():
-            ray = extra("ray", "ray")
-        from robustmdp.cluster.on_ray import RayExchange
+        ray = self._ray()
+        from robustmdp.cluster.ray_exchange import RayExchange
 
         with self._connected(ray, None):
             exchange = RayExchange(ray, self.workers, threads)
@@ -74,6 +80,30 @@ class Ray(Ordered):
                 yield exchange
             finally:
                 exchange.close()
+
+    def check(self) -> None:
+        """Refuse at once what could not run: no Ray is installed, or none answers at the address."""
+        self._ray()
+        if self.address is not None:
+            _call(self.address)
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[None]:
+        """Stay connected for several calls, which otherwise connect each by itself."""
+        with self._connected(self._ray(), None):
+            yield
+
+    def nodes(self) -> list[Any]:
+        """What the cluster offers: a `cluster.nodes.Node` for each node that is alive."""
+        from robustmdp.cluster.nodes import find_nodes
+
+        with self.connected():
+            return find_nodes(self._ray())
+
+    @staticmethod
+    def _ray() -> Any:
+        with _quiet():
+            return extra("ray", "ray")
 
     @contextlib.contextmanager
     def _connected(self, ray: Any, cores: int | None) -> Iterator[None]:
@@ -87,7 +117,11 @@ class Ray(Ordered):
         else:
             _call(self.address)
         with _quiet():
-            ray.init(**options, log_to_driver=False, configure_logging=False)
+            try:
+                ray.init(**options, log_to_driver=False, configure_logging=False)
+            except RuntimeError as problem:  # such as other versions there
+                reason = " ".join(str(problem).split())
+                raise ConnectionError(f"Ray at {options['address']!r} must accept this process: {reason}") from None
         try:
             yield
         finally:
@@ -135,19 +169,27 @@ class _Batch:
 
 
 def _call(address: str) -> None:
-    """Ray itself would try for minutes."""
+    """Refuse an address where no Ray answers; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
         return  # "auto"
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except OSError as problem:
+        with socket.create_connection((host, int(port)), timeout=_PATIENCE) as line:
+            line.settimeout(_PATIENCE)
+            line.sendall(_HELLO)
+            answer = line.recv(len(_SETTINGS))
+    except (OSError, OverflowError) as problem:
         sentence = f"address must be that of a running Ray: nobody answers at {address!r} ({problem})"
         raise ConnectionError(sentence) from None
+    speaks = answer[_KIND : _KIND + 1] == _SETTINGS[_KIND : _KIND + 1]
+    if not speaks and os.environ.get("RAY_USE_TLS") != "1":
+        raise ConnectionError(f"address must be that of a running Ray: something else answers at {address!r}")
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
+    for name, value in _SILENCE.items():
+        os.environ.setdefault(name, value)
     logger = logging.getLogger("ray")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -45,6 +45,6 @@ class Serial(Ordered):
     @contextmanager
     def exchange(self, threads: int | None) -> Iterator[Any]:
         """The shards of one model."""
-        from robustmdp.cluster import InProcess
+        from robustmdp.cluster import InProcessExchange
 
-        yield InProcess(self.shards, threads)
+        yield InProcessExchange(self.shards, threads)

@@ -15,7 +15,8 @@ from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_met
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
-from robustmdp.models import MDP
+from robustmdp.io.streaming import write_source
+from robustmdp.models import MDP, RowSource
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
 
@@ -86,7 +87,9 @@ def read_outcomes(
     return [each.mdp for each in found]
 
 
-def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True) -> Path:
+def write(
+    thing: MDP | RowSource | Solution, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True
+) -> Path:
     """A model or a solution to a file, which appears whole or not at all; returns its path.
 
     Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
@@ -94,8 +97,10 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
 
     Parameters
     ----------
-    thing : MDP or Solution
-    path : with an extension of `formats()`; for a solution .csv, .parquet or .json
+    thing : MDP, RowSource or Solution
+    path : with an extension of `formats()`; for a solution .csv, .parquet or .json; for a RowSource .safetensors, to
+        which it is written range by range of its states, never all of it in memory, and likewise for a solution of a
+        model in shards, with Q, penalties and the worst case
     format : one of `formats()`, by default from the extension
     meta : False leaves no meta file and warns, naming what is lost
 
@@ -110,9 +115,18 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
     _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
     if isinstance(thing, Solution):
+        if target.suffix.lower() == ".safetensors" and hasattr(thing, "write"):  # that of a model in shards
+            return Path(thing.write(target))
         return write_solution(thing, target, format)
+    if isinstance(thing, RowSource):
+        name = chosen(target, format).name
+        _checks.must(
+            name == "safetensors",
+            f"a RowSource must be written to a .safetensors file: got {name}; write its to_mdp() for other formats",
+        )
+        return write_source(thing, target)
     if not isinstance(thing, MDP):
-        raise TypeError(f"write takes an MDP or a Solution: got {type(thing).__name__}")
+        raise TypeError(f"write takes an MDP, a RowSource or a Solution: got {type(thing).__name__}")
     return write_model(Explicit.of(thing), target, chosen(target, format), meta)
 
 

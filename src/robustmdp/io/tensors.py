@@ -6,9 +6,9 @@ be changed in place while a model uses it; `write` never does, since it replaces
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.meta import decoded, notes_on
+from robustmdp.io.meta import Meta, decoded, notes_on
 from robustmdp.io.validation import checked_model
 from robustmdp.io.words import said, shown
 from robustmdp.models import MDP
 
 # The wide ones come first, so that all of them lie at multiples of their size.
-_TYPES = {
+_MODEL_TYPES = {
     "indptr": "I64",
     "state_ptr": "I64",
     "probabilities": "F64",
@@ -33,7 +33,19 @@ _TYPES = {
     "actions": "I32",
     "labels": "BOOL",
 }
-_DTYPES: dict[str, np.dtype[Any]] = {
+# A solution in shards is written with the worst-case model: entries per state, or per pair of state and action.
+_SOLUTION_TYPES = {
+    "value": "F64",
+    "lower": "F64",
+    "upper": "F64",
+    "policy": "I64",
+    "policy_probabilities": "F64",
+    "q": "F64",
+    "penalty": "F64",
+    "eta": "F64",
+}
+ARRAY_TYPES = _SOLUTION_TYPES | _MODEL_TYPES
+DTYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
     "F64": np.dtype("<f8"),
     "I32": np.dtype("<i4"),
@@ -63,21 +75,58 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     actions: _Tensor
     initial: _Tensor | None = None
     labels: _Tensor | None = None  # (n_labels * n_states,), one behind the other; their names are in the notes
+    value: _Tensor | None = None
+    lower: _Tensor | None = None
+    upper: _Tensor | None = None
+    policy: _Tensor | None = None
+    policy_probabilities: _Tensor | None = None
+    q: _Tensor | None = None
+    penalty: _Tensor | None = None
+    eta: _Tensor | None = None
+
+
+class Layout(NamedTuple):
+    """The arrays of a file: `total` bytes from `start` on; and the notes on the model."""
+
+    start: int
+    total: int
+    tensors: dict[str, _Tensor]
+    meta: Meta
+
+    def lengths(self) -> dict[str, int]:
+        """How many entries each array has."""
+        return {kind: tensor.shape[0] for kind, tensor in self.tensors.items()}
+
+    def map(self, path: Path) -> npt.NDArray[np.uint8]:
+        """The bytes of all arrays, as a read-only view of the file."""
+        return np.asarray(np.memmap(path, np.uint8, "r")[self.start :])
+
+    def array(self, kind: str, data: npt.NDArray[np.uint8], first: int = 0, last: int | None = None) -> Any:
+        """The entries first..last of an array of `data`, the bytes of all arrays."""
+        tensor = self.tensors[kind]
+        dtype = DTYPES[tensor.dtype]
+        start, count = tensor.data_offsets[0], tensor.shape[0] if last is None else last
+        array = data[start + first * dtype.itemsize : start + count * dtype.itemsize].view(dtype)
+        return array if array.flags.aligned else array.copy()  # compiled code wants it so
 
 
 def read_tensors(path: Path) -> MDP:
     """A model whose arrays are read-only views of the file."""
+    layout = read_layout(path)
+    return _model(layout, layout.map(path), path.name)
+
+
+def read_layout(path: Path) -> Layout:
+    """Where the arrays of a file are, which they fill."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = _header_length(file.read(_PREFIX), size - _PREFIX, path.name)
-        header = _header(file.read(length), path.name)
-    total = _total(header, path.name)
+        layout = _layout(_header(file.read(length), path.name), _PREFIX + length, path.name)
     _checks.must(
-        _PREFIX + length + total == size,
-        f"{path.name} must hold the {total} bytes of arrays that it tells of: it has {size - _PREFIX - length}",
+        layout.start + layout.total == size,
+        f"{path.name} must hold the {layout.total} bytes of arrays that it tells of: it has {size - layout.start}",
     )
-    mapped = np.memmap(path, np.uint8, "r")
-    return _model(header, np.asarray(mapped[_PREFIX + length :]), path.name)
+    return layout
 
 
 def read_compressed(path: Path) -> MDP:
@@ -87,11 +136,10 @@ def read_compressed(path: Path) -> MDP:
     try:
         with pa.input_stream(str(path), compression="zstd") as stream:
             length = _header_length(stream.read(_PREFIX), most, name)
-            header = _header(stream.read(length), name)
-            total = _total(header, name)
-            _checks.must(total <= most, f"{name} cannot hold the {total} bytes that it tells of")
-            data = np.empty(total, np.uint8)
-            for start in range(0, total, _MEGABYTE):
+            layout = _layout(_header(stream.read(length), name), _PREFIX + length, name)
+            _checks.must(layout.total <= most, f"{name} cannot hold the {layout.total} bytes that it tells of")
+            data = np.empty(layout.total, np.uint8)
+            for start in range(0, layout.total, _MEGABYTE):
                 wanted = data[start : start + _MEGABYTE]
                 piece = stream.read(len(wanted))
                 _checks.must(len(piece) == len(wanted), f"{name} must be whole: it ends early")
@@ -99,7 +147,7 @@ def read_compressed(path: Path) -> MDP:
             _checks.must(not stream.read(1), f"{name} must end after its arrays: there is more")
     except (pa.ArrowException, OSError) as error:
         _checks.fail(f"{name} must be a whole zstd file: {said(error)}")
-    return _model(header, data, name)
+    return _model(layout, data, name)
 
 
 def _header_length(prefix: bytes, most: int, name: str) -> int:
@@ -118,36 +166,31 @@ def _header(text: bytes, name: str) -> _Header:
         _checks.fail(f"the header of {name} must be that of a model which this package wrote: {said(error)}")
 
 
-def _total(header: _Header, name: str) -> int:
-    """Bytes of all arrays, which must lie one behind the other, with nothing between them."""
+def _layout(header: _Header, start: int, name: str) -> Layout:
+    """All arrays must lie one behind the other, with nothing between them."""
     end = 0
-    for kind, tensor in sorted(_tensors(header), key=lambda item: item[1].data_offsets):
+    tensors = [(kind, tensor) for kind in ARRAY_TYPES if (tensor := getattr(header, kind)) is not None]
+    for kind, tensor in sorted(tensors, key=lambda item: item[1].data_offsets):
         _checks.must(
-            tensor.dtype == _TYPES[kind], f"{kind} in {name} must have type {_TYPES[kind]}: got {shown(tensor.dtype)}"
+            tensor.dtype == ARRAY_TYPES[kind],
+            f"{kind} in {name} must have type {ARRAY_TYPES[kind]}: got {shown(tensor.dtype)}",
         )
         right = len(tensor.shape) == 1 and tensor.shape[0] > 0
         _checks.must(right, f"{kind} in {name} must be 1-D and not empty: got shape {list(tensor.shape[:9])}")
-        stop = end + tensor.shape[0] * _DTYPES[tensor.dtype].itemsize
+        stop = end + tensor.shape[0] * DTYPES[tensor.dtype].itemsize
         _checks.must(
             tensor.data_offsets == (end, stop),
             f"{kind} in {name} must lie at bytes {end} to {stop}: got {list(tensor.data_offsets)}",
         )
         end = stop
-    return end
-
-
-def _tensors(header: _Header) -> list[tuple[str, _Tensor]]:
-    return [(kind, tensor) for kind in _TYPES if (tensor := getattr(header, kind)) is not None]
-
-
-def _model(header: _Header, data: npt.NDArray[np.uint8], name: str) -> MDP:
-    arrays = {}
-    for kind, tensor in _tensors(header):
-        array = data[slice(*tensor.data_offsets)].view(_DTYPES[tensor.dtype])
-        arrays[kind] = array if array.flags.aligned else array.copy()  # compiled code wants it so
     _checks.must(_NOTES in header.metadata, f"{name} must hold a model which this package wrote: it has no notes")
-    meta = decoded(header.metadata[_NOTES].encode(), name)
-    return checked_model(arrays, meta, name)
+    return Layout(start, end, dict(tensors), decoded(header.metadata[_NOTES].encode(), name))
+
+
+def _model(layout: Layout, data: npt.NDArray[np.uint8], name: str) -> MDP:
+    return checked_model(
+        {kind: layout.array(kind, data) for kind in layout.tensors if kind in _MODEL_TYPES}, layout.meta, name
+    )
 
 
 def write_tensors(model: Explicit, path: Path) -> None:
@@ -165,24 +208,29 @@ def write_compressed(model: Explicit, path: Path) -> None:
 
 
 def _pieces(mdp: MDP) -> Iterator[Any]:
-    arrays = {kind: np.ascontiguousarray(array, _DTYPES[_TYPES[kind]]) for kind, array in _arrays(mdp).items()}
+    arrays = {kind: np.ascontiguousarray(array, DTYPES[ARRAY_TYPES[kind]]) for kind, array in _arrays(mdp).items()}
     notes = notes_on(Explicit(mdp, ends=0), choices=False)
     notes = msgspec.structs.replace(notes, labels=None, initial=None, label_names=tuple(mdp.labels) or None)
-    header: dict[str, Any] = {"__metadata__": {_NOTES: msgspec.json.encode(notes).decode()}}
-    end = 0
-    for kind, array in arrays.items():
-        header[kind] = _Tensor(_TYPES[kind], array.shape, (end, end + array.nbytes))
-        end += array.nbytes
-    text = msgspec.json.encode(header)
-    text += b" " * (-len(text) % _PREFIX)
-    yield len(text).to_bytes(_PREFIX, "little") + text
+    yield header_bytes({kind: (ARRAY_TYPES[kind], len(array)) for kind, array in arrays.items()}, notes)
     for array in arrays.values():
         for start in range(0, array.nbytes, _MEGABYTE):
             yield array.view(np.uint8)[start : start + _MEGABYTE].data
 
 
+def header_bytes(kinds: Mapping[str, tuple[str, int]], notes: Meta) -> bytes:
+    """What precedes 1-D arrays of these types and lengths, which follow one behind the other."""
+    header: dict[str, Any] = {"__metadata__": {_NOTES: msgspec.json.encode(notes).decode()}}
+    end = 0
+    for kind, (dtype, length) in kinds.items():
+        start, end = end, end + length * DTYPES[dtype].itemsize
+        header[kind] = _Tensor(dtype, (length,), (start, end))
+    text = msgspec.json.encode(header)
+    text += b" " * (-len(text) % _PREFIX)
+    return len(text).to_bytes(_PREFIX, "little") + text
+
+
 def _arrays(mdp: MDP) -> dict[str, npt.NDArray[Any]]:
     """All that the model has."""
     labels = np.concatenate(list(mdp.labels.values())) if mdp.labels else None
-    found = {kind: labels if kind == "labels" else getattr(mdp, kind) for kind in _TYPES}
+    found = {kind: labels if kind == "labels" else getattr(mdp, kind) for kind in _MODEL_TYPES}
     return {kind: array for kind, array in found.items() if array is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ class MDP(StateActionSpace):
         labels: Labels | None = None,
         initial: FloatArray | None = None,
         noise: Noise | None = None,
-    ) -> MDP:
+    ) -> Self:
         """A model of what is known to be consistent, without the checks; the arrays become read-only."""
         mdp = object.__new__(cls)
         mdp._set(
@@ -392,7 +392,7 @@ class MDP(StateActionSpace):
             Zeros are dropped. A new successor is reached with the mean reward of the pair.
         """
         begins = columns.whole_numbers("starts", starts)
-        successor = columns.whole_numbers("successors", successors, self.n_states).astype(self.indices.dtype)
+        successor = columns.whole_numbers("successors", successors, self.n_columns).astype(self.indices.dtype)
         given = columns.real_numbers("probabilities", probabilities)
         pair = np.repeat(np.arange(self.n_pairs), np.diff(begins))
         is_new = np.arange(len(given)) - begins[pair] >= np.diff(self.indptr)[pair]

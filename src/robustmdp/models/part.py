@@ -15,7 +15,7 @@ from robustmdp.models.space import IntArray, StateActionSpace
 
 
 class Sizes(NamedTuple):
-    """What parts of a model add up to."""
+    """Sizes and ranges of a model, or of a part of it."""
 
     n_states: int
     n_pairs: int
@@ -45,15 +45,22 @@ class Sizes(NamedTuple):
         )
 
     @classmethod
-    def together(cls, parts: Sequence[Sizes]) -> Sizes:
-        """Those of the whole."""
-        sums = [sum(column) for column in list(zip(*parts, strict=True))[:3]]
-        longest, least, most, spread, can_end = list(zip(*parts, strict=True))[3:]
-        return cls(*sums, max(longest), min(least), max(most), max(spread), any(can_end))
+    def combine(cls, parts: Sequence[Sizes]) -> Sizes:
+        """Those of the model that consists of these parts."""
+        return cls(
+            n_states=sum(part.n_states for part in parts),
+            n_pairs=sum(part.n_pairs for part in parts),
+            nnz=sum(part.nnz for part in parts),
+            longest_row=max(part.longest_row for part in parts),
+            least=min(part.least for part in parts),
+            most=max(part.most for part in parts),
+            reward_spread=max(part.reward_spread for part in parts),
+            can_end=any(part.can_end for part in parts),
+        )
 
 
-class Whole(StateActionSpace):
-    """What a model is, but for its rows."""
+class Outline(StateActionSpace):
+    """A model without its rows: sizes, discount, names."""
 
     actions = None
 
@@ -63,7 +70,6 @@ class Whole(StateActionSpace):
         n_actions: int,
         discount: float,
         rewards_on_successors: bool,
-        *,
         noise: Noise | None = None,
         state_names: tuple[str, ...] | None = None,
         action_names: tuple[str, ...] | None = None,
@@ -99,66 +105,85 @@ class Part(MDP):
 
     Attributes
     ----------
-    whole : what the model is
-    first : the number of the first state in the whole
+    outline : the whole model without its rows
+    first : the number of the part's first state in the model
     columns : (n_columns,) the states behind the columns, or None where they are all states
     """
 
-    whole: Whole
+    outline: Outline
     first: int
     columns: IntArray | None
 
     @classmethod
-    def of(cls, rows: Rows, whole: Whole, first: int, *, compact: bool = False) -> Part:
+    def of(cls, rows: Rows, outline: Outline, first: int, *, compact: bool = False) -> Part:
         """The part with these rows; `compact` leaves out states that they do not lead to, where that pays."""
         columns = None
         if compact:
-            read = states_read(rows.indices, whole.n_states)
+            read = successor_states(rows.indices, outline.n_states)
             own = np.arange(first, first + len(rows.state_ptr) - 1)
             kept = np.union1d(read, own)
-            if 2 * len(kept) <= whole.n_states:
+            # The operator has two vectors of columns; renumbered rows may be a copy of mapped ones.
+            if 16 * (outline.n_states - len(kept)) >= 4 * len(rows.indices):
                 columns = kept
-                rows = rows._replace(indices=np.searchsorted(columns, rows.indices).astype(np.int32))
-        part = cls._of_checked(**rows._asdict(), n_actions=whole.n_actions, discount=whole.discount, noise=whole.noise)
-        part.__dict__.update(whole=whole, first=first, columns=columns)
+                column = np.full(outline.n_states + 1, len(columns), dtype=np.int32)
+                column[columns] = np.arange(len(columns))
+                rows = rows._replace(indices=column[rows.indices])
+        return cls._with_columns(rows, outline, first, columns)
+
+    @classmethod
+    def _with_columns(cls, rows: Rows, outline: Outline, first: int, columns: IntArray | None) -> Part:
+        part = cls._of_checked(
+            **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
+        )
+        part.__dict__.update(outline=outline, first=first, columns=columns)
         return part
+
+    def slice(self, low: int, high: int) -> Part:
+        """The part with some of its states, and the same columns."""
+        return self._with_columns(slice_rows(self, low, high), self.outline, self.first + low, self.columns)
 
     @property
     def n_columns(self) -> int:
-        return self.whole.n_states if self.columns is None else len(self.columns)
+        return self.outline.n_states if self.columns is None else len(self.columns)
 
     @cached_property
     def offset(self) -> int:
         """The column of the part's first state."""
         return self.first if self.columns is None else int(np.searchsorted(self.columns, self.first))
 
+    def states_of_columns(self, indices: IntArray) -> IntArray:
+        """The numbers in the whole model of columns to which rows lead."""
+        if self.columns is None:
+            return indices
+        return np.append(self.columns, self.outline.n_states)[indices]
+
     # What must not depend on where a model is cut:
 
     @property
-    def can_end(self) -> bool:  # type: ignore[override]
-        return self.whole.sizes.can_end
+    def can_end(self) -> bool:
+        return self.outline.sizes.can_end
 
     @property
     def rewards_on_successors(self) -> bool:
-        return self.whole.rewards_on_successors
+        return self.outline.rewards_on_successors
 
     @property
-    def longest_row(self) -> int:  # type: ignore[override]
-        return self.whole.sizes.longest_row
+    def longest_row(self) -> int:
+        return self.outline.sizes.longest_row
 
     @property
-    def reward_range(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.whole.sizes.least, self.whole.sizes.most
+    def reward_range(self) -> tuple[float, float]:
+        return self.outline.sizes.least, self.outline.sizes.most
 
     @property
-    def reward_spread(self) -> float:  # type: ignore[override]
-        return self.whole.sizes.reward_spread
+    def reward_spread(self) -> float:
+        return self.outline.sizes.reward_spread
 
     def state_name(self, state: int) -> str:
-        return self.whole.state_name(self.first + state)
+        return self.outline.state_name(self.first + state)
 
 
-def rows_of(mdp: MDP, first: int, last: int) -> Rows:
+def slice_rows(mdp: MDP, first: int, last: int) -> Rows:
     """The rows of states first..last, as views where that is possible."""
     pairs = slice(int(mdp.state_ptr[first]), int(mdp.state_ptr[last]))
     entries = slice(int(mdp.indptr[pairs.start]), int(mdp.indptr[pairs.stop]))
@@ -172,7 +197,7 @@ def rows_of(mdp: MDP, first: int, last: int) -> Rows:
     )
 
 
-def states_read(indices: IntArray, n_states: int) -> IntArray:
+def successor_states(indices: IntArray, n_states: int) -> IntArray:
     """The states to which rows lead, rising; not the end."""
     seen = np.zeros(n_states + 1, dtype=bool)
     seen[indices] = True

@@ -75,11 +75,27 @@ class RowSource:
         object.__setattr__(self, "discount", _checks.model_discount(self.discount))
 
     def part(self, first: int, last: int) -> Rows:
-        """The checked rows of the states first <= s < last."""
+        """The checked rows of the states first <= s < last; little more memory is used than they take."""
         _checks.must(
             0 <= first < last <= self.n_states,
             f"a part must have states first <= s < last within 0..{self.n_states}: got {first} and {last}",
         )
+        return _joined(self._blocks(first, last))
+
+    def parts(self) -> Iterator[Rows]:
+        """The rows of all states, in blocks of about two million transitions."""
+        return self._blocks(0, self.n_states)
+
+    def _blocks(self, first: int, stop: int) -> Iterator[Rows]:
+        count = _FIRST
+        while first < stop:
+            last = min(first + count, stop)
+            rows = self._rows_of_block(first, last)
+            yield rows
+            first, count = last, max(1, min(_GROWTH * count, count * _BLOCK // len(rows.indices)))
+
+    def _rows_of_block(self, first: int, last: int) -> Rows:
+        """The checked rows of what one call returns."""
         call = f"rows({first}, {last})"
         block = self._block(first, last, call)
         found = assembly.assemble([block], len(block.state), _Origin(block, call))
@@ -100,15 +116,6 @@ class RowSource:
         )
         rewards = found.rewards if self.rewards_on_successors else _rewards_of_pairs(found, name_pair)
         return Rows(found.indptr, found.indices, probabilities, rewards, state_ptr, found.actions)
-
-    def parts(self) -> Iterator[Rows]:
-        """The rows of all states, in blocks of about two million transitions."""
-        first, count = 0, _FIRST
-        while first < self.n_states:
-            last = min(first + count, self.n_states)
-            rows = self.part(first, last)
-            yield rows
-            first, count = last, max(1, min(_GROWTH * count, count * _BLOCK // len(rows.indices)))
 
     def to_mdp(self) -> MDP:
         """The whole model in memory, equal to that of `MDP.from_rows` of all transitions.
@@ -148,6 +155,26 @@ class RowSource:
         )
         _check_order(block, call)
         return block
+
+
+def _joined(blocks: Iterator[Rows]) -> Rows:
+    """One behind the other."""
+    found = next(blocks)
+    for number, block in enumerate(blocks):
+        if number == 0:  # the source may keep what it returned
+            found = Rows(*(array.copy() for array in found))
+        n_pairs, nnz = len(found.actions), len(found.indices)
+        block = block._replace(indptr=block.indptr[1:] + nnz, state_ptr=block.state_ptr[1:] + n_pairs)
+        found = Rows(*map(_extended, found, block))
+    return found
+
+
+def _extended(array: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with more entries, in place: where it is large, the system moves its pages instead of copying them."""
+    length = len(array)
+    array.resize(length + len(more), refcheck=False)
+    array[length:] = more
+    return array
 
 
 class _Origin(NamedTuple):

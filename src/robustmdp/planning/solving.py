@@ -48,7 +48,8 @@ def solve(
     threads : int, optional
         Cores to use: this argument, or the environment variable ROBUSTMDP_THREADS, or all.
     callback : callable, optional
-        Called after each step with (step, residual, error_bound, rows); returning True stops the run.
+        Called after each step with (step, residual, error_bound, rows), with an engine also (sweeps, traffic);
+        returning True stops the run.
     start : (S,) values to start from, optional
         The nearer to the answer, the fewer steps; such as `value` of a problem nearby. The bounds hold for any start.
     engine : engine.Ray(address) or engine.Serial(shards), optional

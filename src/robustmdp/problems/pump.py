@@ -44,8 +44,13 @@ def pump(failure: float = 0.012, growth: float = 1.45, n_levels: int = 10, disco
         rows.append((wear, SERVICE, max(wear - 2, 0), 0.2, -_SERVICE_COST))
         rows.append((wear, REPLACE, 0, 1.0, -_NEW_PUMP))
     rows.append((failed, REPLACE, 0, 1.0, -_FAILURE_COST))
+    state, action, next_state, probability, reward = zip(*rows, strict=True)
     return MDP.from_rows(
-        *zip(*rows, strict=True),
+        state,
+        action,
+        next_state,
+        probability,
+        reward,
         discount,
         state_names=[*(f"wear {w}" for w in range(n)), "failed"],
         action_names=["run", "service", "replace"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -20,25 +21,34 @@ _OPTIONAL = {
     "matplotlib": "static figures",
     "plotly": "reports",
     "joblib": "experiments in processes",
-    "ray": "experiments on a cluster",
+    "ray": "models and experiments on a cluster",
     "pandas": "to_frame()",
     "numba": "own functions at compiled speed",
 }
+_BYTES_PER_TRANSITION = 16  # 12 of the rows, and room to work
 _EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "joblib": "processes"}
 
 
 @click.command(short_help="Versions, threads, compiled core, optional parts.")
+@click.option("--address", help="What the Ray cluster there offers, instead.")
 @given.output_options
-def doctor(as_json: bool, quiet: bool) -> None:
+def doctor(address: str | None, as_json: bool, quiet: bool) -> None:
     """Show versions, threads, how the compiled core was built, and which optional parts are there.
 
+    With --address: the nodes of a Ray cluster, their cores and memory, and where their versions differ from those
+    here.
+
     \b
-    Example:
+    Examples:
       robustmdp doctor
+      robustmdp doctor --address 10.0.0.1:6379
     """
     from robustmdp.app.commands import show
 
     del quiet
+    if address is not None:
+        _show_cluster(address, as_json)
+        return
     facts = {"robustmdp": __version__, "python": platform.python_version(), "system": platform.platform(), **_machine()}
     build = _build()
     core = {name: _version(name) for name in _CORE}
@@ -50,6 +60,42 @@ def doctor(as_json: bool, quiet: bool) -> None:
     show.print_rows("This installation", ("part", "found"), rows)
     parts = [(name, optional[name] or f"pip install {_package(name)}", use) for name, use in _OPTIONAL.items()]
     show.print_rows("Optional parts", ("part", "found", "for"), parts)
+
+
+def _show_cluster(address: str, as_json: bool) -> None:
+    """The nodes, their sum, and how large a model their memory holds."""
+    from robustmdp.app.commands import show
+    from robustmdp.cluster.nodes import own_versions
+    from robustmdp.engine import Ray
+
+    engine = Ray(address)
+    engine.check()
+    nodes, here = engine.nodes(), own_versions()
+    if as_json:
+        found = [{**node._asdict(), "differences": node.differences(here)} for node in nodes]
+        show.print_json({"address": address, "versions": here, "nodes": found})
+        return
+    header = ("node", "cores", "memory", "object store", "versions that differ")
+    rows = [
+        (node.address, node.cores, _gigabytes(node.memory), _gigabytes(node.object_store), _listed(node, here))
+        for node in nodes
+    ]
+    show.print_rows(f"The cluster at {address}", header, rows, numbers=(False, True, True, True, False))
+    able = [node for node in nodes if node.cores]
+    transitions = sum(node.memory for node in able) / _BYTES_PER_TRANSITION
+    versions = ", ".join(f"{name} {version}" for name, version in here.items())
+    show.say(
+        f"Nodes with cores: {len(able)}; cores: {sum(node.cores for node in able)}; memory for about {transitions:.2g} "
+        f"transitions. Versions here: {versions}."
+    )
+
+
+def _listed(node: Any, here: Mapping[str, str]) -> str:
+    return ", ".join(node.differences(here)) or "none"
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
 
 
 def _machine() -> dict[str, Any]:

@@ -51,7 +51,7 @@ def divergence_option(default: str = "kl") -> Command:
         show_default=True,
         shell_complete=complete_divergence,
         metavar="NAME",
-        help="chi2, kl, tv, burg, hellinger, js or cr:K.",
+        help="chi2, kl, tv, burg, hellinger, js, cr:K.",
     )
 
 
@@ -78,7 +78,12 @@ initial_option = click.option(
 )
 threads_option = click.option("--threads", type=int, help="Cores to use; all if not given.")
 rows_option = click.option(
-    "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="Lines of the table to show."
+    "--rows",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Lines of the table to show.",
 )
 tolerance_option = click.option("--tol", type=float, default=1e-8, show_default=True, help="Certified relative error.")
 solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import sharded
 from robustmdp.app.commands.options import CONVERGED, INTERRUPTED, NOT_CONVERGED
 
 if TYPE_CHECKING:
@@ -31,45 +32,50 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @click.option("--solver", default="auto", metavar="NAME", help=", ".join(_SOLVERS) + ".")
 @given.tolerance_option
 @given.threads_option
+@sharded.engine_options
 @given.rows_option
 @given.solution_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
 
-    PROBLEM is a file, a Gymnasium id (gym:FrozenLake-v1), perhaps with parameters as in
-    'gym:FrozenLake-v1?is_slippery=false&map_name=8x8', or a ready-made world: see `robustmdp problems`. Without a
-    set the model is taken as true. Exit code 3: not converged.
+    PROBLEM: see `robustmdp problems`. Without a set the model is taken as true.
 
     \b
     Examples:
-      robustmdp solve gym:FrozenLake-v1 --divergence kl --radius 0.1
-      robustmdp solve model.csv --set cvar --level 0.2 --horizon 12 --out policy.csv
+      robustmdp solve 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8' --horizon 12
+      robustmdp solve model.csv --divergence kl --radius 0.1 --out policy.csv
     """
     from robustmdp import _checks, evaluate
     from robustmdp import solve as solved
     from robustmdp.app.commands.sets import build_set, parse_set
     from robustmdp.app.commands.words import check_out, parse_bounded, parse_policy, parse_solver
 
-    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
+    engine = sharded.parse_engine(options)
+    check_out(options["out"], *sharded.out_extensions(engine))
     choice, criterion, solver = parse_set(options), _criterion(options), parse_solver(options["solver"], _SOLVERS)
     _checks.must(
         choice.name is not None or not given.was_typed("divergence"),
         "--divergence must come with --weight or --radius: without them the model is taken as true",
     )
-    mdp, bounds = parse_bounded(problem, options["discount"])
+    if sharded.is_mapped(problem, engine):
+        mdp, bounds = sharded.open_mapped(problem, options["discount"]), None
+    else:
+        mdp, bounds = parse_bounded(problem, options["discount"])
     ambiguity = build_set(choice, mdp, bounds)
     policy = None if options["policy"] is None else parse_policy(options["policy"], mdp, options["horizon"])
 
     def run(callback: Any) -> Solution:
         how = {"criterion": criterion, "tol": options["tol"], "threads": options["threads"], "callback": callback}
         if policy is None:
-            return solved(mdp, ambiguity, solver=solver, **how)
+            source = mdp.path if sharded.is_mapped(problem, engine) else mdp
+            return solved(source, ambiguity, solver=solver, engine=engine, checkpoint=options["checkpoint"], **how)
         return evaluate(mdp, policy, ambiguity, **how)
 
     criterion_text = _criterion_text(options, mdp)
     word = "gain" if options["average"] else "value"
-    _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+    with sharded.connection(engine):
+        _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
@@ -174,28 +180,27 @@ def _finish(
     question: _Question, run: Callable[[Any], Solution], as_json: bool, quiet: bool, rows: int, out: str | None
 ) -> NoReturn:
     """Run it with a progress bar, write and print what it found, and leave with the exit code."""
-    from robustmdp import io
     from robustmdp.app.commands import show
     from robustmdp.app.commands.progress import Bar
 
     with Bar(quiet) as bar:
 
         def report(step: Any) -> None:
-            bar.show(f"Step {step.step}: certified error about {step.error_bound:.3g}")
+            bar.show(sharded.step_text(step))
 
         solution = run(report)
     interrupted = solution.status.code == "interrupted"
     if out is not None and not interrupted:
-        io.write(solution, out)
+        sharded.write(solution, out)
     if as_json:
         record = show.solution_record(question.problem, question.mdp, question.ambiguity, solution)
-        show.print_json({**record, "criterion": question.criterion})
+        show.print_json({**record, **sharded.not_in_json(solution), "criterion": question.criterion})
     else:
         title = f"{question.problem}, {question.criterion}"
         show.print_solution(title, question.ambiguity, solution, rows, word=question.word)
     if interrupted:
         nothing = f"; nothing was written to {out}" if out is not None else ""
-        click.echo(f"Interrupted: the bounds are those of the last step{nothing}.", err=True)
+        click.echo(f"Interrupted: the bounds are those of the last step{nothing}{sharded.way_on()}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustmdp._display import choice_text
@@ -57,10 +58,14 @@ def print_rows(
     rows: Sequence[Sequence[Any]],
     *,
     limit: int | None = None,
+    total: int | None = None,
     things: str = "",
     numbers: Sequence[bool] | None = None,
 ) -> None:
-    """A table; numbers to the right, by their type or as told. Where the window is too narrow, a paragraph per row."""
+    """A table; numbers to the right, by their type or as told. Where the window is too narrow, a paragraph per row.
+
+    `total` is the number of rows where those beyond the limit are not given.
+    """
     where, cells = console(), [[shown(cell) for cell in row] for row in rows[:limit]]
     right = numbers or [_is_number(cell) for cell in (rows[0] if rows else header)]
     broken = [name.replace(" ", "\n") if number else name for name, number in zip(header, right, strict=True)]
@@ -70,8 +75,9 @@ def print_rows(
         _print_paragraphs(where, header, cells)
     else:
         where.print(flat if _width(flat, where).maximum <= where.width else tall)
-    if limit is not None and len(rows) > limit:
-        say(f"{len(rows) - limit:,} more{things}: use --rows {len(rows)} or --json to see all.")
+    count = len(rows) if total is None else total
+    if limit is not None and count > limit:
+        say(f"{count - limit:,} more{things}: use --rows {count} or --json to see all.")
 
 
 def _grid(header: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> Any:
@@ -135,7 +141,7 @@ def print_solution(
     kind = "" if ambiguity.is_nominal else "worst-case " if ambiguity.sign > 0 else "best-case "
     header = ("state", "action", f"{kind}{word}", *(("lower bound", "upper bound") if certified else ()))
     header += ("bias",) if certified and solution.gain is not None else ()
-    columns, n_states = solution.columns(), solution.value.shape[-1]
+    columns, n_states = _first_states(solution, rows).columns(), solution.value.shape[-1]
     columns.pop("step", None)  # with several steps, the first of them is shown
     shares = columns.pop("probability", None)
     if shares is not None:
@@ -143,16 +149,25 @@ def print_solution(
     table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
     cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
     right = [place > 1 for place in range(len(header))]
-    print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, things=" states", numbers=right)
+    print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, total=n_states, things=" states", numbers=right)
     if certified and solution.confidence is not None and solution.visits is not None:
         state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
         chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
-    is_random = shares is not None and min(shares) < 1.0
+    is_random = shares is not None and bool(solution.policy.max(axis=-1).min() < 1.0)
     random = ["The policy is random: a number beside an action is its probability; --out has all of them."] * is_random
     steps = ["This is the first step: --out or --json have all."] if solution.value.ndim > 1 else []
     for sentence in (*last, *steps, *random, *notes_on(ambiguity), str(solution.status)):
         say(sentence)
+
+
+def _first_states(solution: Solution, count: int) -> Solution:
+    """A solution without its other states, of which there may be millions; all of them where one is picked later on."""
+    if solution.value.ndim > 1 or solution.confidence is not None:
+        return solution
+    names = ("value", "lower", "upper", "policy", "gain", "gain_lower", "gain_upper")
+    found = {name: getattr(solution, name) for name in names}
+    return replace(solution, **{name: array[:count] for name, array in found.items() if array is not None})
 
 
 def notes_on(*sets: Ambiguity) -> list[str]:

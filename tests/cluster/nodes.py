@@ -1,0 +1,50 @@
+"""A Ray cluster whose nodes are processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.groups import wait_for
+
+NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
+
+
+@contextmanager
+def two_nodes() -> Iterator[Any]:
+    """With a head that has no cores; it notices a lost node soon."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    soon = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 2}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": soon}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(2):
+            cluster.add_node(**NODE)
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def shards(cluster: Any) -> list[int]:
+    """The processes of the actors."""
+    raylets = [process.process.pid for node in cluster.list_all_nodes() for process in node.all_processes["raylet"]]
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            is_actor = (entry / "cmdline").read_bytes().startswith(b"ray::RayShard")
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if is_actor and parent in raylets:
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def wait_for_the_end(cluster: Any) -> None:
+    """Of all actors."""
+    wait_for(lambda: not shards(cluster), 15.0)
