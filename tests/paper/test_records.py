@@ -62,7 +62,7 @@ def test_the_chains_are_those_of_the_paper() -> None:
 def test_dmin_is_the_closed_form(restart: float) -> None:
     from robustmdp.paper import dmin
 
-    table = dmin.run(tiny.params("dmin", restart=restart), Serial())
+    table = dmin.EXPERIMENT.run(tiny.params("dmin", restart=restart), Serial())
     assert len(table) == 10
     for row in range(len(table)):
         p, pi = table["stay"][row], table["behaviour"][row]
@@ -118,7 +118,7 @@ def naive_deviations(stays: tuple[float, ...], weights: tuple[float, ...], diver
 def test_deviations_are_those_of_naive_value_iteration(divergence: str) -> None:
     from robustmdp.paper import connection
 
-    table = connection.run(tiny.params("connection", divergence=divergence), Serial())
+    table = connection.EXPERIMENT.run(tiny.params("connection", divergence=divergence), Serial())
     for stay, expected in zip((0.6, 0.8), naive_deviations((0.6, 0.8), tiny.WEIGHTS, divergence), strict=True):
         exact = table.where(stay=stay, method="exact")
         assert exact["weight"].tolist() == list(tiny.WEIGHTS)
@@ -131,7 +131,7 @@ def test_deviations_are_those_of_naive_value_iteration(divergence: str) -> None:
 def test_only_what_algorithm_3_can_do_is_said_to_be_its() -> None:
     from robustmdp.paper import connection
 
-    table = connection.run(tiny.params("connection", divergence="tv", stay=(0.8,)), Serial())
+    table = connection.EXPERIMENT.run(tiny.params("connection", divergence="tv", stay=(0.8,)), Serial())
     assert table.values("method") == ["exact"]
 
 
@@ -259,7 +259,7 @@ def test_statistical_records_are_those_of_one_model_for_every_weight() -> None:
 
 def test_errors_fall_like_one_over_the_root_of_the_data() -> None:
     wanted = statistical.Params(weights=(1.0,), seeds=25, sweeps=1, ascent_steps=1, sizes=(316, 3162, 31_623, 316_228))
-    table = statistical.run(wanted, Serial()).where(method="exact")
+    table = statistical.EXPERIMENT.run(wanted, Serial()).where(method="exact")
     sizes, errors = curves.by_seed(table, "size")
     slope, _ = curves.exponent(sizes, errors.mean(axis=0))
     assert -0.6 <= slope <= -0.4
@@ -324,7 +324,7 @@ def test_the_first_stage_of_algorithm_1_is_the_printed_one() -> None:
 
 
 def test_which_steps_are_kept() -> None:
-    of = convergence.run(convergence.Params(weights=(1.0,), seeds=1, rounds=203, inner_steps=1), Serial())
+    of = convergence.EXPERIMENT.run(convergence.Params(weights=(1.0,), seeds=1, rounds=203, inner_steps=1), Serial())
     assert of["step"].tolist() == [*range(51), *range(60, 201, 10), 203]
 
 
@@ -386,6 +386,19 @@ def test_an_interrupt_amid_an_exact_solution_is_no_result(name: str, monkeypatch
     monkeypatch.setattr(rm.PolicyIteration, "iterate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         experiment_named(name).run(tiny.params(name), Serial())
+
+
+@pytest.mark.parametrize("name", ["convergence", "markovian", "rates", "exploration", "step-sizes"])
+def test_an_interrupt_amid_learning_is_no_result(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustmdp.learning.runs import Run
+
+    def interrupted(self: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "_record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tiny.EXPERIMENTS[name].run(tiny.params(name), Serial())
 
 
 # What the text claims.

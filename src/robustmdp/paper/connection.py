@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnChain, Penalties
-from robustmdp.paper.work import Item, Maps, chain_of, gather, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, chain_of, penalty_of, product, rows, solved, timed
 from robustmdp.table import Table
 
 TITLE = "Connection to the nominal value"
@@ -19,14 +19,17 @@ TITLE = "Connection to the nominal value"
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties):
-    """max |V*_robust - V*| from exact solutions and from Algorithm 3."""
+    """max |V*_robust - V*| from exact solutions and from Algorithm 3.
+
+    Rows: stay, weight, method, deviation and, of the exact one, its certified error.
+    """
 
     sweeps: Annotated[int, "Outer iterations T of Algorithm 3"] = 10_000
     ascent_steps: Annotated[int, "Inner iterations T' of Algorithm 3"] = 1_000
     quick: ClassVar[Mapping[str, Any]] = {"sweeps": 300, "ascent_steps": 100}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world and weight."""
     return [
         {
@@ -41,13 +44,8 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: 20 pairs, some nanoseconds a step."""
-    return float(0.05 + 20 * item["steps"] * item["inner_steps"] * 1e-8)
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The exact deviation with its certified error, and Algorithm 3's."""
     from robustmdp.ambiguity import Nominal
 
@@ -69,11 +67,6 @@ def _algorithm_3(item: Item) -> np.ndarray:
 
     *_, value = algorithm_3(chain_of(item), penalty_of(item), item["steps"], item["inner_steps"])
     return value
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, weight, method, deviation and, of the exact one, its certified error."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -138,3 +131,6 @@ def _reading(records: Table) -> str:
         )
         agree = f" Algorithm 3 agrees with the exact solutions to {gap:.1g}."
     return f"The smaller λ, the lower the robust value: {'; '.join(parts)}.{agree}"
+
+
+EXPERIMENT = Experiment("connection", TITLE, Params, tasks, measure, figure, check)

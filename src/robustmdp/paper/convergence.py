@@ -12,7 +12,7 @@ from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Penalties, Replications
-from robustmdp.paper.work import Item, Maps, gather, learned, penalty_of, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, learned, penalty_of, product, seed_groups, timed
 from robustmdp.table import Table
 
 TITLE = "Convergence with a generative model"
@@ -23,14 +23,17 @@ _SHARES = (0.5, 0.2, 0.1)  # of the first error, by which speed is measured
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties, Replications):
-    """max |Q - Q*| along Algorithm 1 as printed."""
+    """max |Q - Q*| along Algorithm 1 as printed.
+
+    Rows: stay, weight, inner_steps, seed, step, samples, error.
+    """
 
     rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
     inner_steps: Annotated[int, "Inner iterations T' of Algorithm 1"] = 100
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "rounds": 300}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, weight and group of seeds."""
     shared = {"restart": 0.0, "divergence": params.divergence, "discount": params.discount}
     budget = {"steps": params.rounds, "inner_steps": params.inner_steps}
@@ -38,23 +41,13 @@ def items(params: Params) -> list[Item]:
     return [{**item, **shared, **budget} for item in each]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: 20 pairs."""
-    return float(0.02 + len(item["seeds"]) * _PAIRS * item["steps"] * item["inner_steps"] * 1.2e-8)
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Some replications of Algorithm 1."""
     from robustmdp.learning import GenerativeQLearning
 
     learner = GenerativeQLearning.paper(penalty_of(item), item["inner_steps"])
     return learned(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, weight, inner_steps, seed, step, samples, error."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -184,3 +177,6 @@ def _reading(stay: float, records: Table) -> str:
         f"(λ = {weights[worst]:g}). Each inner loop starts at η = 0 and travels at most {reach:.1f} λ in {inner} "
         f"steps: for λ below {largest / reach:.2g} not as far as the largest value, {largest:g}."
     )
+
+
+EXPERIMENT = Experiment("convergence", TITLE, Params, tasks, measure, figure, check)

@@ -12,7 +12,7 @@ from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Replications
-from robustmdp.paper.work import Item, Maps, chain_of, gather, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, chain_of, penalty_of, product, rows, solved, timed
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ _FORGOTTEN = 0.01  # of the largest value, by which models may still differ
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Replications):
-    """Values of chains with other probabilities or other successors; gaps |TV1 - TV2| of random V; chi-square."""
+    """Values of chains with other probabilities or other successors; gaps |TV1 - TV2| of random V; chi-square.
+
+    Rows: part, stay, weight, seed, and the deviations or the gaps and their formulas.
+    """
 
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e4)
     others: Annotated[tuple[float, ...], "Other probabilities p to compare values with"] = (0.2, 0.5, 0.95)
@@ -35,7 +38,7 @@ class Params(OnChain, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 20}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per part, world and weight."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": "chi2", "leak": params.leak}
     lists = {"others": list(params.others), "seeds": list(range(params.seeds))}
@@ -43,13 +46,8 @@ def items(params: Params) -> list[Item]:
     return [{**item, **shared, **lists} for item in each]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(0.02 + 0.0005 * len(item["seeds"]))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Deviations of values, or gaps beside their formulas; what a part does not measure is NaN."""
     found = _deviations(item) if item["part"] == _VALUE else _gaps(item)
     names = ("same_support", "other_support", "largest", "gap", "least", "least_of_support", "mean", "q_gap")
@@ -112,11 +110,6 @@ def _gaps(item: Item) -> dict[str, curves.FloatArray]:
             )
         )
     return dict(zip(("gap", "least", "least_of_support", "mean", "q_gap"), np.array(found).T, strict=True))
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: part, stay, weight, seed, and the deviations or the gaps and their formulas."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -229,3 +222,6 @@ def _reading(stay: float, values: Table, gaps: Table) -> str:
         f"At p = {stay:g} and λ = {least:g}, other probabilities change the value by {of['same_support'][0]:.2g}, "
         f"another successor by {of['other_support'][0]:.2g}; the median gap is {ratio:.2g} times its formula."
     )
+
+
+EXPERIMENT = Experiment("limits", TITLE, Params, tasks, measure, figure, check)

@@ -15,10 +15,9 @@ from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import (
+    Experiment,
     Item,
-    Maps,
     chain_of,
-    gather,
     penalty_of,
     product,
     rows,
@@ -45,7 +44,11 @@ _NEAR = 0.1  # of an exponent in lambda from the bound's
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties, Replications):
-    """max |V - V*| where V is the solution of an estimated model."""
+    """max |V - V*| where V is the solution of an estimated model.
+
+    Rows: method, stay, weight, size, seed, step, error, worst_state.
+    The methods are algorithm-3 along its steps, exact by size, and exact-by-weight.
+    """
 
     samples_per_pair: Annotated[int, "Transitions per pair from which the model is estimated"] = 1000
     sweeps: Annotated[int, "Outer iterations T of Algorithm 3"] = 100
@@ -69,7 +72,7 @@ class Params(OnChain, Penalties, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "sizes": (100, 1_000, 10_000, 100_000)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """Curves at one size, and exact solutions at every size and, at that size, for small weights as well."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": params.divergence}
     budget = {"steps": params.sweeps, "inner_steps": params.ascent_steps}
@@ -83,13 +86,8 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(len(item["seeds"]) * (0.004 + 2e-7 * item["steps"] * item["inner_steps"]))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Errors of some replications."""
     from robustmdp.paper.iterates import algorithm_3
 
@@ -135,14 +133,6 @@ def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
         mdp.discount,
         n_states=mdp.n_states,
     )
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: method, stay, weight, size, seed, step, error, worst_state.
-
-    The methods are algorithm-3 along its steps, exact by size, and exact-by-weight.
-    """
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -350,3 +340,6 @@ def _reading(stay: float, along: Table, sizes: Table) -> str:
         f"At p = {stay:g} the error that stays is {means[0]:.3g} at λ = {weights[0]:g} and {means[-1]:.3g} at "
         f"λ = {weights[-1]:g}; it is largest at λ = {weights[means.argmax()]:g} ({means.max():.3g}).{fitted}"
     )
+
+
+EXPERIMENT = Experiment("statistical", TITLE, Params, tasks, measure, figure, check)
