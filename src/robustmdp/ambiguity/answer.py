@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, RowKernel
+from robustmdp._arrays import FloatArray
+from robustmdp.ambiguity.base import Ambiguity, RowKernel
 from robustmdp.ambiguity.records import check_ambiguity
 
 

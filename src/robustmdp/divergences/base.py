@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from robustmdp._arrays import FloatArray
 
 
 class FDivergence(ABC):

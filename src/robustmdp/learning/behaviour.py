@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[Any]
 OwnBehaviour = Callable[[int, int, FloatArray, IntArray], npt.ArrayLike]
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.sources import ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 
-FloatArray = npt.NDArray[np.float64]
 UNLIMITED = 1 << 62  # steps of a run that only the end of a log will stop
 WATCHED = 4096  # pairs whose changes estimate the Bellman residual where no model is known
 _SECONDS_PER_PIECE = 0.25  # how long a run may go without checking for Ctrl-C or reporting progress

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import BehaviourPolicy
@@ -19,7 +19,6 @@ from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState, Tables
 
-FloatArray = npt.NDArray[np.float64]
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves, markovian
 from robustmdp.paper.claims import Claim, Finding
@@ -90,7 +91,7 @@ def _by_d_min(records: Table) -> Finding:
     return Finding("holds", numbers, test)
 
 
-def _slope(d_min: curves.FloatArray, errors: curves.FloatArray, comparisons: int) -> claims.Exponent:
+def _slope(d_min: FloatArray, errors: FloatArray, comparisons: int) -> claims.Exponent:
     return claims.fit_exponent(d_min, errors, claims.LEVEL / comparisons)
 
 

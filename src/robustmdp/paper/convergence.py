@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
@@ -85,12 +86,12 @@ def _speed(records: Table) -> Finding:
     return found._replace(verdict="within noise", why=f"It depends on what is called fast. {found.why}")
 
 
-def _final(errors: curves.FloatArray, labels: list[str]) -> Finding:
+def _final(errors: FloatArray, labels: list[str]) -> Finding:
     finding = claims.trend(errors, labels, -1, "final error", "λ")
     return finding._replace(why=finding.why + _bias_or_noise(errors, labels)) if finding.why else finding
 
 
-def _bias_or_noise(errors: curves.FloatArray, labels: list[str]) -> str:
+def _bias_or_noise(errors: FloatArray, labels: list[str]) -> str:
     """How much of the error all seeds share, at both ends."""
     shares = claims.spread(errors).mean(axis=0) / errors.mean(axis=0)
     return (
@@ -99,7 +100,7 @@ def _bias_or_noise(errors: curves.FloatArray, labels: list[str]) -> str:
     )
 
 
-def _interval(errors: curves.FloatArray, labels: list[str]) -> Finding:
+def _interval(errors: FloatArray, labels: list[str]) -> Finding:
     """Wider up to the last but one level, narrower at the last."""
     if len(labels) < 3:
         return Finding("within noise", "", "growth and a drop need three levels", "Too few levels to judge.")

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Penalized
 from robustmdp.divergences import KL, ChiSquare
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.planning import DualAscent
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def algorithm_3(mdp: MDP, ambiguity: Penalized, steps: int, inner_steps: int) -> Iterator[FloatArray]:

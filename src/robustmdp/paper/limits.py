@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Claim, Finding
@@ -56,7 +57,7 @@ def measure(item: Item) -> Table:
     return rows(item, seed=np.arange(count), samples=0, **columns)
 
 
-def _deviations(item: Item) -> dict[str, curves.FloatArray]:
+def _deviations(item: Item) -> dict[str, FloatArray]:
     """Largest difference of V* from that of chains with the same successors, and with one more."""
     ambiguity, mdp = penalty_of(item), chain_of(item)
     value = solved(mdp, ambiguity).value
@@ -86,7 +87,7 @@ def _leaking(mdp: MDP, leak: float) -> MDP:
     )
 
 
-def _gaps(item: Item) -> dict[str, curves.FloatArray]:
+def _gaps(item: Item) -> dict[str, FloatArray]:
     """|TV1 - TV2| for V1 and V2 uniform in [0, 1/(1-discount)]^S, and what it is said to be."""
     from robustmdp.operators import RobustBellman
 
@@ -143,7 +144,7 @@ def _forgets(values: Table) -> Finding:
     return Finding("does not hold", numbers, test, f"Probabilities still matter: V* differs by {same:.3g}.")
 
 
-def _ratios(gap: curves.FloatArray, formula: curves.FloatArray) -> tuple[str, float]:
+def _ratios(gap: FloatArray, formula: FloatArray) -> tuple[str, float]:
     """Quantiles of gap/formula in words, and the share of seeds in which they agree."""
     ratio = gap / formula
     low, middle, high = np.quantile(ratio, [0.05, 0.5, 0.95])

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
@@ -30,7 +30,6 @@ from robustmdp.table import Table
 if TYPE_CHECKING:
     from robustmdp.models import MDP
 
-FloatArray = npt.NDArray[np.float64]
 
 TITLE = "Statistical errors"
 _FIRST_STAGE = 10.0  # the first stage lasts while the error is this many times its last value

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Exponent, Finding, Verdict
@@ -76,7 +77,7 @@ def measure(item: Item) -> Table:
     )
 
 
-def _inner_errors(item: Item) -> curves.FloatArray:
+def _inner_errors(item: Item) -> FloatArray:
     """(seeds, lengths): the largest sup J - J(eta) over pairs, eta after so many steps from 0 with V = V*."""
     from robustmdp.ambiguity import worst_case
     from robustmdp.learning import learn_worst_case
@@ -99,7 +100,7 @@ def _inner_errors(item: Item) -> curves.FloatArray:
     return found
 
 
-def _outer_errors(item: Item) -> curves.FloatArray:
+def _outer_errors(item: Item) -> FloatArray:
     """(seeds, lengths): max |Q - Q*| of Algorithm 1 after so many outer iterations."""
     from robustmdp.learning import GenerativeQLearning
     from robustmdp.learning.schedules import Polynomial

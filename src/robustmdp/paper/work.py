@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from robustmdp.models import MDP
     from robustmdp.result import Solution
 
-FloatArray = npt.NDArray[np.float64]
 Item = dict[str, Any]
 VOLATILE = ("seconds", "peak_bytes")  # columns that the clock and the machine write: no two runs agree on them
 _SEEDS_AT_ONCE = 25  # replications that share compiled calls, and the work that a kill can lose

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.divergences import KL, ChiSquare
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.run import FloatArray, Progress
+from robustmdp.planning.run import Progress
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.result import Solution, Status
-
-FloatArray = npt.NDArray[np.float64]
 
 NEGLIGIBLE = 1e-140  # outcomes closer than this are taken as equal: the squares of their differences are not numbers
 _WIDEN = 1e-15  # shifting by a multiple of the discount rounds once more

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Constrained, Penalized
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences import check_divergence as check_type
 from robustmdp.testing.sets import check_set
 
-FloatArray = npt.NDArray[np.float64]
 _RATIOS = np.concatenate([[0.0], np.geomspace(1e-3, 0.9, 20), [1.0], np.geomspace(1.1, 1e3, 20)])
 _FAR = 1e12
 

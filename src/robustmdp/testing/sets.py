@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity, worst_case
 
-FloatArray = npt.NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _MASS = 1e-9  # what a distribution may be off by: its sum, or its divergence from the model
 _SHIFTS = (-3.0, 1.0, 1000.0)
