@@ -56,6 +56,11 @@ class FDivergence(ABC):
         """f''(1), which is what all divergences look like near the model; infinite where f has a kink there."""
 
     @property
+    def ascent(self) -> Any:
+        """Algorithm 3's sweep with gradient steps on eta, compiled; None where the paper has no such step."""
+        return None
+
+    @property
     def domain(self) -> tuple[float, float]:
         """The interval on which f* is finite, edges not included."""
         return -math.inf, self.slope_at_infinity

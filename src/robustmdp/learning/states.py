@@ -85,11 +85,13 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
         probabilities = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"behaviour must return probabilities: got {given!r} in state {state}") from None
-    sums_to_one = (
-        probabilities.shape == (size,) and bool(np.all(probabilities >= 0.0)) and abs(probabilities.sum() - 1.0) < 1e-9
+    is_distribution = (
+        probabilities.shape == (size,)
+        and bool(np.all(probabilities >= 0.0))
+        and not _checks.wrong_sums(probabilities.sum()).size
     )
     _checks.must(
-        sums_to_one, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
+        is_distribution, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
     )
     return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 

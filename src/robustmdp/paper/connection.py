@@ -54,7 +54,7 @@ def measure(item: Item) -> Table:
     exact = solved(mdp, ambiguity, 1e-12)
     answers, errors = [exact.value], [exact.error_bound + nominal.error_bound]
     names = ["exact"]
-    if item["divergence"] in ("chi2", "kl"):  # Algorithm 3 has a gradient step for these
+    if ambiguity.divergence.ascent is not None:
         answers.append(_algorithm_3(item))
         errors.append(np.nan)
         names.append("algorithm-3")
