@@ -165,7 +165,7 @@ def algorithm_3_as_printed(mdp: rm.MDP, weight: float, steps: int, inner_steps: 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_algorithm_3_is_the_printed_one(weight: float, seed: int | None) -> None:
     mdp = rm.problems.chain()
-    mdp = mdp if seed is None else statistical.estimated(mdp, 7, seed)
+    mdp = mdp if seed is None else statistical.estimate_model(mdp, 7, seed)
     found = np.array(list(algorithm_3(mdp, rm.Penalized(rm.ChiSquare(), weight), 15, 7)))
     assert np.abs(found - algorithm_3_as_printed(mdp, weight, 15, 7)).max() <= FAR
 
@@ -211,7 +211,7 @@ def test_matched_values_agree() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_an_estimated_model_has_frequencies(size: int) -> None:
     mdp = rm.problems.chain()
-    guess = statistical.estimated(mdp, size, seed=0)
+    guess = statistical.estimate_model(mdp, size, seed=0)
     counts = guess.probabilities * size
     assert np.abs(counts - counts.round()).max() <= 1e-12 * size
     assert np.all(counts.round() >= 1)
@@ -226,13 +226,13 @@ def test_an_estimated_model_has_frequencies(size: int) -> None:
 def test_estimated_models_come_to_the_truth_and_differ_by_seed() -> None:
     mdp = rm.problems.chain()
     size = 10**8
-    far = np.abs(statistical.estimated(mdp, size, 1).probabilities - mdp.probabilities).max()
+    far = np.abs(statistical.estimate_model(mdp, size, 1).probabilities - mdp.probabilities).max()
     assert 0 < far <= 6 * math.sqrt(0.2 * 0.8 / size)  # six standard errors
-    one, other = (statistical.estimated(mdp, 1000, seed).probabilities for seed in (0, 1))
+    one, other = (statistical.estimate_model(mdp, 1000, seed).probabilities for seed in (0, 1))
     assert not np.array_equal(one, other)
-    assert np.array_equal(one, statistical.estimated(mdp, 1000, 0).probabilities)
+    assert np.array_equal(one, statistical.estimate_model(mdp, 1000, 0).probabilities)
     # Unbiased: the mean over 200 models is within four of its standard errors.
-    mean = np.mean([statistical.estimated(mdp, 1000, seed).probabilities for seed in range(200)], axis=0)
+    mean = np.mean([statistical.estimate_model(mdp, 1000, seed).probabilities for seed in range(200)], axis=0)
     errors = np.sqrt(mdp.probabilities * (1 - mdp.probabilities) / (1000 * 200))
     assert np.all(np.abs(mean - mdp.probabilities) <= 4 * errors + 1e-15)
 
@@ -245,12 +245,12 @@ def test_statistical_records_are_those_of_one_model_for_every_weight() -> None:
         ambiguity = rm.Penalized(rm.ChiSquare(), weight)
         truth = rm.solve(mdp, ambiguity, tol=1e-10, threads=1).value
         for (size, seed), of in table.where(method="exact", weight=weight).groups("size", "seed"):
-            guess = rm.solve(statistical.estimated(mdp, size, seed), ambiguity, tol=1e-10, threads=1).value
+            guess = rm.solve(statistical.estimate_model(mdp, size, seed), ambiguity, tol=1e-10, threads=1).value
             assert of["error"].tolist() == [np.abs(guess - truth).max()]
         for seed in range(3):
             of = table.where(method="algorithm-3", weight=weight, seed=seed)
             assert of["step"].tolist() == list(range(61))
-            values = algorithm_3_as_printed(statistical.estimated(mdp, 1000, seed), weight, 5, 20)
+            values = algorithm_3_as_printed(statistical.estimate_model(mdp, 1000, seed), weight, 5, 20)
             errors = np.abs(np.array(values) - truth)
             assert np.abs(of["error"][:6] - errors.max(axis=1)).max() <= FAR
             for row, worst in enumerate(of["worst_state"][:6] - 1):

@@ -13,7 +13,7 @@ from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves, markovian
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnLoop, Penalties, Replications
-from robustmdp.paper.work import Experiment, Item, chain_of, product, seed_groups
+from robustmdp.paper.work import Experiment, Item, build_chain, product, seed_groups
 from robustmdp.table import Table
 
 TITLE = "Behaviour policies"
@@ -64,7 +64,7 @@ def _by_d_min(records: Table) -> Finding:
     """The exponent in d_min from each behaviour to the next: nowhere steeper than the bound."""
     from robustmdp import theory
 
-    mdp = chain_of({name: float(records[name][0]) for name in ("stay", "restart", "discount")})
+    mdp = build_chain({name: float(records[name][0]) for name in ("stay", "restart", "discount")})
     shares, errors = curves.by_seed(curves.last(records), "behaviour")
     d_min = np.array([float(theory.occupancy(mdp, [share, 1.0 - share]).smallest) for share in shares])
     order = np.argsort(d_min)

@@ -9,7 +9,7 @@ import numpy as np
 from robustmdp.app.page import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper import curves
 from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Experiment, Item, chain_of, rows, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table
 
 TITLE = "The two chains"
@@ -36,7 +36,7 @@ def tasks(params: Params) -> list[Item]:
 @timed
 def measure(item: Item) -> Table:
     """The transitions of one chain."""
-    mdp = chain_of(item)
+    mdp = build_chain(item)
     pairs = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.indptr))
     return rows(
         item,

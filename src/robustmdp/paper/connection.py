@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnChain, Penalties
-from robustmdp.paper.work import Experiment, Item, chain_of, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 TITLE = "Connection to the nominal value"
@@ -49,9 +49,9 @@ def measure(item: Item) -> Table:
     """The exact deviation with its certified error, and Algorithm 3's."""
     from robustmdp.ambiguity import Nominal
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
-    nominal = solved(mdp, Nominal(), 1e-12)
-    exact = solved(mdp, ambiguity, 1e-12)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
+    nominal = solve_exactly(mdp, Nominal(), 1e-12)
+    exact = solve_exactly(mdp, ambiguity, 1e-12)
     answers, errors = [exact.value], [exact.error_bound + nominal.error_bound]
     names = ["exact"]
     if ambiguity.divergence.ascent is not None:
@@ -65,7 +65,7 @@ def measure(item: Item) -> Table:
 def _algorithm_3(item: Item) -> np.ndarray:
     from robustmdp.paper.iterates import algorithm_3
 
-    *_, value = algorithm_3(chain_of(item), penalty_of(item), item["steps"], item["inner_steps"])
+    *_, value = algorithm_3(build_chain(item), build_penalty(item), item["steps"], item["inner_steps"])
     return value
 
 

@@ -13,7 +13,7 @@ from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Penalties, Replications
-from robustmdp.paper.work import Experiment, Item, learned, penalty_of, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table
 
 TITLE = "Convergence with a generative model"
@@ -47,8 +47,8 @@ def measure(item: Item) -> Table:
     """Some replications of Algorithm 1."""
     from robustmdp.learning import GenerativeQLearning
 
-    learner = GenerativeQLearning.paper(penalty_of(item), item["inner_steps"])
-    return learned(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
+    learner = GenerativeQLearning.paper(build_penalty(item), item["inner_steps"])
+    return trace_errors(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
 
 
 def check(records: Table) -> list[Claim]:

@@ -10,7 +10,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Experiment, Item, chain_of, rows, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table
 
 TITLE = "The rarest state and action"
@@ -46,7 +46,7 @@ def measure(item: Item) -> Table:
     """The extreme shares under each behaviour."""
     from robustmdp import theory
 
-    mdp = chain_of(item)
+    mdp = build_chain(item)
     found = [theory.occupancy(mdp, [share, 1.0 - share]) for share in item["behaviours"]]
     smallest, largest = [float(each.smallest) for each in found], [float(each.largest) for each in found]
     return rows(item, behaviour=item["behaviours"], d_min=smallest, d_max=largest, pairs=mdp.n_pairs, samples=0)

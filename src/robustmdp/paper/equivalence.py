@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.params import OnChain
-from robustmdp.paper.work import Experiment, Item, chain_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 TITLE = "Penalty and radius (Theorem 3.1)"
@@ -57,11 +57,11 @@ def measure(item: Item) -> Table:
     from robustmdp.divergences import divergence_named
     from robustmdp.tuning import matching_radius
 
-    mdp, divergence = chain_of(item), divergence_named(item["divergence"])
+    mdp, divergence = build_chain(item), divergence_named(item["divergence"])
     penalty = Penalized(divergence, item["weight"])
     radius = matching_radius(mdp, penalty, 0, threads=1)
     ambiguities = (penalty, Constrained(divergence, radius), Constrained(divergence, item["level"]))
-    penalized, matched, constrained = (solved(mdp, each) for each in ambiguities)
+    penalized, matched, constrained = (solve_exactly(mdp, each) for each in ambiguities)
     return rows(
         item,
         radius=[radius],

@@ -15,13 +15,13 @@ from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
     Experiment,
     Item,
-    chain_of,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
     replicate,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -97,7 +97,7 @@ def _behaviour(item: Item) -> Any:
 def _world(item: Item) -> MDP:
     from robustmdp import problems
 
-    return chain_of(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
+    return build_chain(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
 
 
 @timed
@@ -105,11 +105,11 @@ def measure(item: Item) -> Table:
     """Errors and losses of some replications."""
     from robustmdp.learning import MarkovianQLearning
 
-    mdp, ambiguity = _world(item), penalty_of(item)
-    exact = solved(mdp, ambiguity)
+    mdp, ambiguity = _world(item), build_penalty(item)
+    exact = solve_exactly(mdp, ambiguity)
     learner, budget = MarkovianQLearning(ambiguity, _behaviour(item)), item["budget"]
     learned = replicate(learner, mdp, budget, seeds=item["seeds"], reference=exact.q, record_every=budget)
-    reached = [solved(mdp, ambiguity, policy=solution.policy).value[0] for solution in learned]
+    reached = [solve_exactly(mdp, ambiguity, policy=solution.policy).value[0] for solution in learned]
     return rows(
         item,
         seed=np.array(item["seeds"]),

@@ -13,7 +13,7 @@ from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Replications
-from robustmdp.paper.work import Experiment, Item, chain_of, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def measure(item: Item) -> Table:
 
 def _deviations(item: Item) -> dict[str, FloatArray]:
     """Largest difference of V* from that of chains with the same successors, and with one more."""
-    ambiguity, mdp = penalty_of(item), chain_of(item)
-    value = solved(mdp, ambiguity).value
-    same = [solved(chain_of({**item, "stay": stay}), ambiguity).value for stay in item["others"]]
-    leaking = solved(_leaking(mdp, item["leak"]), ambiguity).value
+    ambiguity, mdp = build_penalty(item), build_chain(item)
+    value = solve_exactly(mdp, ambiguity).value
+    same = [solve_exactly(build_chain({**item, "stay": stay}), ambiguity).value for stay in item["others"]]
+    leaking = solve_exactly(_leaking(mdp, item["leak"]), ambiguity).value
     return {
         "same_support": np.array([max(float(np.abs(other - value).max()) for other in same)]),
         "other_support": np.array([float(np.abs(leaking - value).max())]),
@@ -91,8 +91,8 @@ def _gaps(item: Item) -> dict[str, FloatArray]:
     """|TV1 - TV2| for V1 and V2 uniform in [0, 1/(1-discount)]^S, and what it is said to be."""
     from robustmdp.operators import RobustBellman
 
-    mdp = chain_of(item)
-    bellman, starts, discount = RobustBellman(mdp, penalty_of(item), threads=1), mdp.indptr[:-1], mdp.discount
+    mdp = build_chain(item)
+    bellman, starts, discount = RobustBellman(mdp, build_penalty(item), threads=1), mdp.indptr[:-1], mdp.discount
     found = []
     for seed in item["seeds"]:
         one, two = np.random.default_rng(seed).uniform(0.0, 1.0 / (1.0 - discount), (2, mdp.n_states))

@@ -12,7 +12,7 @@ from robustmdp.app.page import Curve, Figure, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnLoop, Penalties, Replications
-from robustmdp.paper.work import Experiment, Item, learned, penalty_of, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table
 
 TITLE = "Convergence on one trajectory"
@@ -77,9 +77,9 @@ def learner_of(item: Item, ambiguity: Any) -> Any:
 @timed
 def measure(item: Item) -> Table:
     """Some replications of one algorithm; ours starts at 0, the paper's at the largest value."""
-    learner = learner_of(item, penalty_of(item))
+    learner = learner_of(item, build_penalty(item))
     start = 0.0 if item["algorithm"] == DEFAULT else 1.0 / (1.0 - item["discount"])
-    return learned(item, learner, start=start, every=max(1, item["steps"] // (10 * _POINTS)), dense=10)
+    return trace_errors(item, learner, start=start, every=max(1, item["steps"] // (10 * _POINTS)), dense=10)
 
 
 def check(records: Table) -> list[Claim]:

@@ -16,9 +16,9 @@ from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
     Experiment,
     Item,
-    chain_of,
-    final_errors,
-    penalty_of,
+    build_chain,
+    build_penalty,
+    measure_final_errors,
     product,
     seed_groups,
     timed,
@@ -63,7 +63,7 @@ def _learner(item: Item) -> Any:
     from robustmdp.learning.schedules import Polynomial
     from robustmdp.theory import curvature
 
-    ambiguity, rounds = penalty_of(item), item["budget"] / _PAIRS
+    ambiguity, rounds = build_penalty(item), item["budget"] / _PAIRS
     equal = max(1, math.isqrt(int(rounds)))  # T' = T
     fewer = max(1, round(rounds ** (1.0 / 3.0)))  # T' = sqrt(T)
     kappa = curvature(item["weight"], item["discount"])
@@ -85,7 +85,7 @@ def _learner(item: Item) -> Any:
 @timed
 def measure(item: Item) -> Table:
     """The final errors of some replications."""
-    return final_errors(item, chain_of(item), _learner(item))
+    return measure_final_errors(item, build_chain(item), _learner(item))
 
 
 def check(records: Table) -> list[Claim]:

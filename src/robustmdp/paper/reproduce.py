@@ -94,7 +94,7 @@ def reproduce(
             folder.keep(name, experiment_named(name).run(params, kept))
         folder.forget(tasks)
         meter.report("drawing")
-        made = ink(folder, engine)
+        made = draw_all(folder, engine)
         if as_csv:
             for name, table in made.records.items():
                 folder.keep_csv(name, table)
@@ -130,7 +130,7 @@ class _Meter:
             self._report(Progress(name, self._done, self._tasks))
 
 
-def ink(folder: Folder, engine: Engine) -> Reproduction:
+def draw_all(folder: Folder, engine: Engine) -> Reproduction:
     """Claims, pictures and page, from the records alone."""
     records: dict[str, Table] = {}
     for name in folder.present():

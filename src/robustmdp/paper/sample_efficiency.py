@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.params import OnLoop, Replications
-from robustmdp.paper.work import Experiment, Item, chain_of, final_errors, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, measure_final_errors, product, seed_groups, timed
 from robustmdp.table import Table
 
 TITLE = "Error against samples"
@@ -67,7 +67,7 @@ def tasks(params: Params) -> list[Item]:
 @timed
 def measure(item: Item) -> Table:
     """The final errors of some replications."""
-    return final_errors(item, chain_of(item), _learner(item, _ambiguity(item)))
+    return measure_final_errors(item, build_chain(item), _learner(item, _ambiguity(item)))
 
 
 def _ambiguity(item: Item) -> Any:

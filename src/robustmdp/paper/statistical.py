@@ -17,12 +17,12 @@ from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import (
     Experiment,
     Item,
-    chain_of,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -90,13 +90,13 @@ def measure(item: Item) -> Table:
     """Errors of some replications."""
     from robustmdp.paper.iterates import algorithm_3
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
-    truth = solved(mdp, ambiguity).value
+    mdp, ambiguity = build_chain(item), build_penalty(item)
+    truth = solve_exactly(mdp, ambiguity).value
     tables = []
     for seed in item["seeds"]:
-        guess = estimated(mdp, item["size"], seed)
+        guess = estimate_model(mdp, item["size"], seed)
         if item["method"] != _ON_A_CURVE:
-            values = solved(guess, ambiguity).value[None]
+            values = solve_exactly(guess, ambiguity).value[None]
         else:
             values = np.array(list(algorithm_3(guess, ambiguity, item["steps"], item["inner_steps"])))
         errors = np.abs(values - truth)
@@ -113,7 +113,7 @@ def measure(item: Item) -> Table:
     return Table.concat(tables)
 
 
-def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
+def estimate_model(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
     """The model of relative frequencies; the same for every weight, so that weights can be compared seed by seed."""
     from robustmdp.models import MDP
 

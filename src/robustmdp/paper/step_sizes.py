@@ -16,13 +16,13 @@ from robustmdp.paper.params import OnChain, Replications
 from robustmdp.paper.work import (
     Experiment,
     Item,
-    chain_of,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
     replicate,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -83,9 +83,9 @@ def _inner_errors(item: Item) -> FloatArray:
     from robustmdp.learning import learn_worst_case
     from robustmdp.learning.schedules import Polynomial, Theorem41
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
     largest, weight, power = 1.0 / (1.0 - item["discount"]), item["weight"], item["power"]
-    v = np.clip(solved(mdp, ambiguity).value, 0.0, largest)
+    v = np.clip(solve_exactly(mdp, ambiguity).value, 0.0, largest)
     steps = Theorem41() if power == _OF_THE_PAPER else Polynomial(weight, power)
     found = np.zeros((len(item["seeds"]), len(item["lengths"])))
     for row, seed in enumerate(item["seeds"]):
@@ -105,12 +105,12 @@ def _outer_errors(item: Item) -> FloatArray:
     from robustmdp.learning import GenerativeQLearning
     from robustmdp.learning.schedules import Polynomial
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
     learner = GenerativeQLearning.paper(ambiguity, item["inner_steps"])
     if item["power"] != _OF_THE_PAPER:
         learner = replace(learner, q_steps=Polynomial(1.0, item["power"]))
     first, *_, last = item["lengths"]
-    exact = solved(mdp, ambiguity).q
+    exact = solve_exactly(mdp, ambiguity).q
     runs = replicate(learner, mdp, last, seeds=item["seeds"], reference=exact, record_every=first)
     places = np.array(item["lengths"]) // first - 1
     return np.array([run.trace["error"][places] for run in runs])

@@ -93,14 +93,14 @@ def seed_groups(seeds: int) -> Iterator[list[int]]:
         yield list(range(first, min(first + _SEEDS_AT_ONCE, seeds)))
 
 
-def chain_of(item: Item) -> MDP:
+def build_chain(item: Item) -> MDP:
     """The paper's chain with the p and q of an item."""
     from robustmdp import problems
 
     return problems.chain(item["stay"], item.get("restart", 0.0), item["discount"])
 
 
-def penalty_of(item: Item) -> Penalized:
+def build_penalty(item: Item) -> Penalized:
     """The ambiguity of an item."""
     from robustmdp.ambiguity import Penalized
     from robustmdp.divergences import divergence_named
@@ -108,7 +108,7 @@ def penalty_of(item: Item) -> Penalized:
     return Penalized(divergence_named(item["divergence"]), item["weight"])
 
 
-def solved(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = None) -> Solution:
+def solve_exactly(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = None) -> Solution:
     """The exact solution, or that of a policy; Ctrl-C raises, so that no record holds half of one."""
     from robustmdp.operators import RobustBellman
     from robustmdp.operators.policy import policy_rows
@@ -127,13 +127,13 @@ def replicate(learner: Any, world: Any, steps: int | None = None, **settings: An
     return found
 
 
-def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -> Table:
+def trace_errors(item: Item, learner: Any, *, start: float, every: int, dense: int) -> Table:
     """The error of a learner along its runs, from Q = `start` at step 0.
 
     Of the records, one every so many steps, the first `dense` are kept, then each tenth, and the last.
     """
-    mdp = chain_of(item)
-    exact = solved(mdp, learner.ambiguity).q
+    mdp = build_chain(item)
+    exact = solve_exactly(mdp, learner.ambiguity).q
     first = float(np.abs(start - mdp.pairs(exact)).max())
 
     def keep(step: int) -> bool:
@@ -144,9 +144,9 @@ def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -
     return Table.concat([_run_rows(item, *run, first, keep) for run in runs])
 
 
-def final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
+def measure_final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
     """The errors of some replications after item["budget"] samples."""
-    budget, exact = item["budget"], solved(mdp, learner.ambiguity).q
+    budget, exact = item["budget"], solve_exactly(mdp, learner.ambiguity).q
     solutions = replicate(learner, mdp, samples=budget, seeds=item["seeds"], reference=exact, record_every=budget)
     return rows(
         item,
