@@ -133,14 +133,7 @@ def solve_in_shards(
         code = "interrupted"
         try:
             bellman = ShardedBellman(machine, opened.whole, ambiguity)
-            solution = run(
-                solver,
-                bellman,
-                tol=settings.tol,
-                callback=settings.callback,
-                start=settings.start,
-                returns_interrupted=True,
-            )
+            solution = run(solver, bellman, tol=settings.tol, callback=settings.callback, start=settings.start)
             code = solution.status.code
         finally:
             machine.close(keep=code == "interrupted")

@@ -116,7 +116,8 @@ def solve_exactly(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = No
     from robustmdp.planning.run import run
 
     chosen = None if policy is None else policy_rows(mdp, policy)
-    return run(PolicyIteration(), RobustBellman(mdp, ambiguity, threads=1), tol=tol, policy=chosen)
+    bellman = RobustBellman(mdp, ambiguity, threads=1)
+    return run(PolicyIteration(), bellman, tol=tol, policy=chosen, raises_interrupt=True)
 
 
 def replicate(learner: Any, world: Any, steps: int | None = None, **settings: Any) -> list[Solution]:

@@ -74,14 +74,7 @@ def solve(
     if criterion is not None:
         return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
-    return run(
-        PolicyIteration() if solver is None else solver,
-        bellman,
-        tol=tol,
-        callback=callback,
-        start=start,
-        returns_interrupted=True,
-    )
+    return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
 
 
 class ModelEngine(Protocol):
@@ -135,15 +128,7 @@ def evaluate(
         return criterion.evaluate(mdp, policy, ambiguity, Settings(tol, threads, callback, start))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
-    solution = run(
-        PolicyIteration(),
-        bellman,
-        tol=tol,
-        policy=rows,
-        callback=callback,
-        start=start,
-        returns_interrupted=True,
-    )
+    solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)
     given = np.array(policy)
     return replace(solution, policy=given.astype(np.int64) if given.ndim == 1 else given.astype(np.float64))
 
