@@ -133,7 +133,14 @@ def solve_in_shards(
         code = "interrupted"
         try:
             bellman = ShardedBellman(machine, opened.whole, ambiguity)
-            solution = run(solver, bellman, tol=settings.tol, callback=settings.callback, start=settings.start)
+            solution = run(
+                solver,
+                bellman,
+                tol=settings.tol,
+                callback=settings.callback,
+                start=settings.start,
+                returns_interrupted=True,
+            )
             code = solution.status.code
         finally:
             machine.close(keep=code == "interrupted")

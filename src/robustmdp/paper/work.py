@@ -110,14 +110,9 @@ def build_penalty(item: Item) -> Penalized:
 
 def solve_exactly(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = None) -> Solution:
     """The exact solution, or that of a policy; Ctrl-C raises, so that no record holds half of one."""
-    from robustmdp.operators import RobustBellman
-    from robustmdp.operators.policy import policy_rows
-    from robustmdp.planning import PolicyIteration
-    from robustmdp.planning.run import run
+    from robustmdp.planning.solving import solve_or_raise
 
-    chosen = None if policy is None else policy_rows(mdp, policy)
-    bellman = RobustBellman(mdp, ambiguity, threads=1)
-    return run(PolicyIteration(), bellman, tol=tol, policy=chosen, raises_interrupt=True)
+    return solve_or_raise(mdp, ambiguity, policy=policy, tol=tol, threads=1)
 
 
 def replicate(learner: Any, world: Any, steps: int | None = None, **settings: Any) -> list[Solution]:
