@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import sys
@@ -45,3 +46,17 @@ def test_a_part_runs_at_toy_size(part: str, capsys: pytest.CaptureFixture[str]) 
 def test_every_part_is_listed() -> None:
     tools = {"__init__", "__main__", "baseline", "figure", "peak", "tasks", "workers"}
     assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - tools == set(parts())
+
+
+@pytest.mark.parametrize(
+    "row", re.findall(r"^\| `(\w+)` \|.*\| (at .+) \|$", (ROOT / "docs" / "comparison.md").read_text(), re.M)
+)
+def test_bars_on_the_site_are_those_of_the_benchmarks(row: tuple[str, str]) -> None:
+    part, bars = row
+    source = ast.parse((ROOT / "benchmarks" / f"{part}.py").read_text())
+    numbers = {float(node.value) for node in ast.walk(source) if isinstance(node, ast.Constant) and _is_number(node)}
+    assert {float(bar.replace(",", "")) for bar in re.findall(r"\d[\d.,]*\d|\d", bars)} <= numbers
+
+
+def _is_number(node: ast.Constant) -> bool:
+    return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
