@@ -93,6 +93,14 @@ class OfVariance(Own):
         return value, np.where(z == z.min(), 1.0, 0.0) / (z == z.min()).sum(), value
 
 
+class OfSpread(Own):
+    """The least outcome where all are close, the mean where they are not: the value jumps."""
+
+    def worst_case(self, p: Any, z: Any, level: float) -> Any:
+        q = p if np.ptp(z) > 0.26 else np.where(z == z.min(), 1.0, 0.0) / (z == z.min()).sum()
+        return q @ z, q, q @ z - 1e-15 * np.abs(z).max()
+
+
 class BetterOfTwo(Own):
     """The player chooses between two sets after nature: no set has such a value."""
 
@@ -159,6 +167,11 @@ def test_each_property_catches_a_set_that_breaks_it(ambiguity: Any, sentence: st
 def test_values_that_fall_where_outcomes_rise_are_found() -> None:
     with pytest.raises(AssertionError, match=r"value must not fall where outcomes rise by .*: it changes by -"):
         rm.testing.check_set(OfVariance(), p=[0.45, 0.45, 0.1])
+
+
+def test_values_that_rise_by_more_than_outcomes_are_found() -> None:
+    with pytest.raises(AssertionError, match=r"value must rise by at most .* where outcomes rise by .*: got "):
+        rm.testing.check_set(OfSpread(), p=[0.9, 0.1], seed=32)  # a draw that crosses the jump
 
 
 def test_limits_are_compared() -> None:
