@@ -14,6 +14,7 @@ import robustmdp as rm
 from benchmarks.figure import Figure, best_time
 from benchmarks.reach import intervals
 
+TOY = {"n_states": 100, "size": 6}
 TOL = 1e-6
 
 SETS: dict[str, Callable[[rm.MDP], Any]] = {

@@ -15,6 +15,7 @@ from typing import NamedTuple
 COMMIT = "c459e4f"  # the last version whose planning kernels were compiled by Numba on the user's machine
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "baseline"
+is_wanted = True  # `--toy` looks at this tree alone
 
 
 class Environment(NamedTuple):
@@ -53,7 +54,7 @@ def baseline() -> Environment | None:
     """The environment of `COMMIT`, built at the first call; None, after a sentence that says why, if that fails."""
     python = FOLDER / "venv" / "bin" / "python"
     # Only this tree's benchmarks are on the path: `robustmdp` must come from the baseline's own site-packages.
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "ROBUSTMDP_CACHE_DIR": str(FOLDER / "cache")}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
     found = Environment(COMMIT, python, variables)
     try:
         if not (FOLDER / "ready").exists():
@@ -68,8 +69,8 @@ def baseline() -> Environment | None:
 
 
 def environments() -> list[Environment]:
-    """Ours, then the baseline where it is available."""
-    return [ours(), *filter(None, [baseline()])]
+    """Ours, then the baseline where it is wanted and available."""
+    return [ours(), *filter(None, [baseline() if is_wanted else None])]
 
 
 def _build(python: Path) -> None:

@@ -8,6 +8,7 @@ from benchmarks.figure import Figure
 from benchmarks.tasks import ROW_LENGTH
 from benchmarks.workers import Request, start_workers
 
+TOY = {"rows": 100, "count": 5}
 MICRO = 1e6
 
 

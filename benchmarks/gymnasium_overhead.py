@@ -10,6 +10,8 @@ import numpy as np
 import robustmdp as rm
 from benchmarks.figure import Figure, best_time
 
+TOY = {"steps": 3_000}
+
 
 def figures(steps: int = 50_000) -> Iterator[Figure]:
     """The time a learner adds to a step, per behaviour."""

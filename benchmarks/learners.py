@@ -9,6 +9,7 @@ import numpy as np
 import robustmdp as rm
 from benchmarks.figure import Figure
 
+TOY = {"seeds": 2, "scale": 0.02, "names": ("chi2",), "stays": (0.8,)}
 LAMBDAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 STAYS = (0.6, 0.8, 0.889, 0.95)
 DIVERGENCES = {"chi2": rm.ChiSquare(), "kl": rm.KL(), "hellinger": rm.Hellinger()}
@@ -56,14 +57,15 @@ def compare(
     return found
 
 
-def generative(seeds: int, names: Iterable[str] = DIVERGENCES, stays: Iterable[float] = STAYS) -> Iterator[Figure]:
+def generative(seeds: int, scale: float, names: Iterable[str], stays: Iterable[float]) -> Iterator[Figure]:
     """The generative learners on the paper's chain, 2.02e6 samples."""
+    samples = round(2_020_000 * scale)
     for name in names:
         for stay in stays:
             world = rm.problems.chain(stay=stay)
             found = [
                 compare(
-                    f"chain {stay:g}", world, rm.Penalized(DIVERGENCES[name], weight), 2_020_000, seeds, markovian=False
+                    f"chain {stay:g}", world, rm.Penalized(DIVERGENCES[name], weight), samples, seeds, markovian=False
                 )
                 for weight in LAMBDAS
             ]
@@ -73,28 +75,27 @@ def generative(seeds: int, names: Iterable[str] = DIVERGENCES, stays: Iterable[f
             yield Figure(f"chain {stay:g}, {name}, 7 lambdas: least paper/default", gain, 12.0, at_most=False)
 
 
-def markovian(seeds: int, names: Iterable[str] = DIVERGENCES) -> Iterator[Figure]:
+def markovian(seeds: int, scale: float, names: Iterable[str]) -> Iterator[Figure]:
     """The trajectory learners on the Markovian chain, 4e6 transitions, uniform behaviour."""
     world = rm.problems.chain(restart=0.5)
     for name in names:
         for weight in LAMBDAS:
-            found = compare(
-                "restart 0.5", world, rm.Penalized(DIVERGENCES[name], weight), 4_000_000, seeds, markovian=True
-            )
+            doubt = rm.Penalized(DIVERGENCES[name], weight)
+            found = compare("restart 0.5", world, doubt, round(4_000_000 * scale), seeds, markovian=True)
             yield Figure(f"restart 0.5, {name} {weight:g}: default/plug-in", found["default"] / found["plug-in"], 1.3)
             least = {0.5: 10.0, 1.0: 4.0}.get(weight, 1.0 / 1.1)
             gain = found["paper"] / found["default"]
             yield Figure(f"restart 0.5, {name} {weight:g}: paper/default", gain, least, at_most=False)
 
 
-def small_weights(seeds: int) -> Iterator[Figure]:
+def small_weights(seeds: int, scale: float) -> Iterator[Figure]:
     """Weights a fifth of the span of the values and less, 1e4 visits a pair."""
     for label, world in (
         ("garnet", rm.problems.garnet(50, 4, 5, 0.95, seed=11)),
         ("garnet, discount 0.9", rm.problems.garnet(50, 4, 5, 0.9, seed=0)),
     ):
         for along in (False, True):
-            doubt, samples = rm.Penalized(rm.KL(), 0.1), 10_000 * world.n_pairs
+            doubt, samples = rm.Penalized(rm.KL(), 0.1), round(10_000 * world.n_pairs * scale)
             found = compare(label, world, doubt, samples, seeds, markovian=along)
             name = f"{label}, kl 0.1, {'trajectory' if along else 'generative'}: default/plug-in"
             yield Figure(name, found["default"] / found["plug-in"], 2.0, goal=1.2)
@@ -114,21 +115,22 @@ def few_samples(seeds: int) -> Iterator[Figure]:
             )
 
 
-def elsewhere(seeds: int, names: Iterable[str] = DIVERGENCES) -> Iterator[Figure]:
+def elsewhere(seeds: int, scale: float, names: Iterable[str]) -> Iterator[Figure]:
     """The same default in worlds on which nothing was tuned."""
     for label, world in other_worlds().items():
         for name in names:
             for weight in (0.5, 3.0):
-                found = compare(
-                    label, world, rm.Penalized(DIVERGENCES[name], weight), 2_020_000, seeds, markovian=False
-                )
+                doubt = rm.Penalized(DIVERGENCES[name], weight)
+                found = compare(label, world, doubt, round(2_020_000 * scale), seeds, markovian=False)
                 yield Figure(f"{label}, {name} {weight:g}: default/plug-in", found["default"] / found["plug-in"])
 
 
-def figures(seeds: int = 100) -> Iterator[Figure]:
-    """All comparisons."""
-    yield from generative(seeds)
-    yield from markovian(seeds)
-    yield from small_weights(seeds)
+def figures(
+    seeds: int = 100, scale: float = 1.0, names: Iterable[str] = DIVERGENCES, stays: Iterable[float] = STAYS
+) -> Iterator[Figure]:
+    """All comparisons; `scale` is of the samples, where the bars hold for 1."""
+    yield from generative(seeds, scale, names, stays)
+    yield from markovian(seeds, scale, names)
+    yield from small_weights(seeds, scale)
     yield from few_samples(seeds)
-    yield from elsewhere(seeds)
+    yield from elsewhere(seeds, scale, names)

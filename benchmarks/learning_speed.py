@@ -15,6 +15,7 @@ from benchmarks.figure import Figure, best_time
 from benchmarks.workers import Request, start_workers
 from robustmdp import theory
 
+TOY = {"steps": 4_040, "replications": 2, "repeats": 1, "figure": False}
 WEIGHT = 1.0
 
 
@@ -150,7 +151,8 @@ def beside_transcription(steps: int, replications: int, repeats: int) -> Iterato
     total = replications * rounds * 2020
     for name, (world, *modes) in learners.items():
         call, function = transcriptions[name], functions[name]
-        slow = 20_200 / best_time(lambda: call(function.py_func, 20_200, 0), 1)
+        few = min(20_200, steps)
+        slow = few / best_time(lambda: call(function.py_func, few, 0), 1)
         naive = total / best_time(
             lambda: [call(function, rounds * 2020, seed) for seed in range(replications)], repeats
         )
@@ -204,7 +206,7 @@ def beside_numba(samples: int, repeats: int) -> Iterator[Figure]:
     functions = step_chain, LowLevelCallable(step_chain_by_address.ctypes)
     worlds = [rm.Simulator(function, 10, 2, 0.9, (0.0, 1.0)) for function in functions]
     for name, learner in learners.items():
-        learner.run(worlds[0], samples=100)  # Numba compiles
+        learner.run(worlds[0], samples=1_000)  # Numba compiles
         looped, called = (
             best_time(lambda: learner.run(world, samples=samples, record_every=10**12), repeats) for world in worlds
         )

@@ -9,6 +9,8 @@ from benchmarks.baseline import environments
 from benchmarks.figure import Figure
 from benchmarks.peak import peak
 
+TOY = {"n_states": 1_000}
+
 
 def figures(n_states: int = 1_000_000) -> Iterator[Figure]:
     for environment in environments():

@@ -12,6 +12,7 @@ import numpy as np
 import robustmdp as rm
 from benchmarks.figure import Figure, run_time
 
+TOY = {"sizes": (8,)}
 TOL = 1e-6  # Storm's own precision, which it does not prove
 LONGEST = 10.0  # seconds, at 170,000 states
 WIDTH = 0.05  # of an interval, on each side

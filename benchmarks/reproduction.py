@@ -11,11 +11,15 @@ from pathlib import Path
 
 from benchmarks.figure import Figure
 
+TOY = {"words": ("dmin", "--engine", "serial"), "whole": False}
 
-def figures() -> Iterator[Figure]:
-    _seconds("--quick")  # the first call compiles
-    yield Figure("robustmdp reproduce --quick, report included", _seconds("--quick"), 60.0, unit="s")
-    yield Figure("robustmdp reproduce, 100 seeds, one value of stay", _seconds() / 60.0, 30.0, unit="min")
+
+def figures(words: tuple[str, ...] = (), whole: bool = True) -> Iterator[Figure]:
+    """Of all experiments, unless some are named."""
+    yield Figure("robustmdp reproduce --quick, report included", _seconds("--quick", *words), 60.0, unit="s")
+    if whole:
+        minutes = _seconds(*words) / 60.0
+        yield Figure("robustmdp reproduce, 100 seeds, one value of stay", minutes, 30.0, unit="min")
 
 
 def _seconds(*words: str) -> float:

@@ -10,6 +10,8 @@ from benchmarks.sweeps import CORES, requests
 from benchmarks.tasks import SETS
 from benchmarks.workers import start_workers
 
+TOY = {"n_states": 2_000}
+
 
 def figures(n_states: int = 1_000_000) -> Iterator[Figure]:
     """`n_states` is that of the grid; the other worlds shrink with it."""

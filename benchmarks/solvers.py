@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from benchmarks.figure import Figure
 from benchmarks.workers import Request, Workers, start_workers
+
+TOY = {"n_states": 100, "grid": 6}
+_PEERS = {"quantecon": "nominal modified PI", "mdpsolver": "nominal VI"}
 
 
 def figures(n_states: int = 10_000, grid: int = 200) -> Iterator[Figure]:
@@ -17,10 +21,8 @@ def figures(n_states: int = 10_000, grid: int = 200) -> Iterator[Figure]:
 
 def _garnet(workers: Workers, n_states: int) -> Iterator[Figure]:
     world = ["garnet", n_states, 10, 10, 0.95]
-    peers = {
-        "quantecon": Request("quantecon", {"world": world}, ours_only=True),
-        "mdpsolver": Request("mdpsolver", {"world": world}, ours_only=True),
-    }
+    installed = [name for name in _PEERS if find_spec(name) is not None]
+    peers = {name: Request(name, {"world": world}, ours_only=True) for name in installed}
     cases = {
         "chi-square penalty, one thread": (_solve(world), 1.0),
         "chi-square penalty, two threads": (_solve(world, threads=2), 0.7),
@@ -29,13 +31,12 @@ def _garnet(workers: Workers, n_states: int) -> Iterator[Figure]:
     }
     requests = {**peers, **{name: request for name, (request, _) in cases.items()}}
     times = workers.measure(requests, rounds=5, repeats=5)
-    for name, (_, bar) in cases.items():
-        yield Figure(
-            f"solve garnet, {name} / quantecon's nominal modified PI", times[name].ours / times["quantecon"].ours, bar
-        )
-    robust = times["chi-square penalty, one thread"].ours
-    yield Figure("solve garnet, chi-square penalty / mdpsolver's nominal VI", robust / times["mdpsolver"].ours)
+    for peer in installed:
+        for name, (_, bar) in cases.items():
+            ratio = times[name].ours / times[peer].ours
+            yield Figure(f"solve garnet, {name} / {peer}'s {_PEERS[peer]}", ratio, bar if peer == "quantecon" else None)
     for name in cases:
+        yield Figure(f"solve garnet, {name}: seconds", times[name].ours, unit="s")
         yield from times[name].speedup(f"solve garnet, {name}")
 
 

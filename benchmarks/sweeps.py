@@ -10,6 +10,7 @@ from benchmarks.figure import Figure
 from benchmarks.tasks import SETS
 from benchmarks.workers import Request, Workers, start_workers
 
+TOY = {"n_states": 400}
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,13 +7,14 @@ import time
 import robustmdp as rm
 from benchmarks.figure import Figure
 
+TOY = {"divergences": 1, "garnet": 50, "grid": 5}
 _TOL = 1e-6
 _DIVERGENCES = (
     rm.ChiSquare(), rm.KL(), rm.TotalVariation(), rm.Burg(), rm.Hellinger(), rm.JensenShannon(), rm.CressieRead(3.0),
 )  # fmt: skip
 
 
-def worlds() -> dict[str, rm.MDP]:
+def worlds(garnet: int, grid: int) -> dict[str, rm.MDP]:
     problems = rm.problems
     return {
         "chain": problems.chain(),
@@ -22,16 +23,16 @@ def worlds() -> dict[str, rm.MDP]:
         "machine replacement": problems.machine_replacement(),
         "river swim": problems.river_swim(),
         "inventory": problems.inventory(),
-        "garnet": problems.garnet(2_000, 5, 8, 0.95, seed=0),
-        "grid": problems.grid_world(30),
+        "garnet": problems.garnet(garnet, 5, 8, 0.95, seed=0),
+        "grid": problems.grid_world(grid),
     }
 
 
-def figures() -> list[Figure]:
+def figures(divergences: int = len(_DIVERGENCES), garnet: int = 2_000, grid: int = 30) -> list[Figure]:
     found = []
-    for name, mdp in worlds().items():
+    for name, mdp in worlds(garnet, grid).items():
         rows, seconds = 0.0, 0.0
-        for divergence in _DIVERGENCES:
+        for divergence in _DIVERGENCES[:divergences]:
             for ambiguity in (rm.Penalized(divergence, 1.0), rm.Constrained(divergence, 0.1)):
                 share, slower = _compare(mdp, ambiguity)
                 rows, seconds = max(rows, share), max(seconds, slower)

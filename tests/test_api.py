@@ -85,6 +85,7 @@ PUBLIC = [
     "solve",
     "stress",
     "suggest",
+    "testing",
     "theory",
     "to_gymnasium",
     "worlds",

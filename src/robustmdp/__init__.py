@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from robustmdp import engine as engine
     from robustmdp import paper as paper
     from robustmdp import problems as problems
+    from robustmdp import testing as testing
     from robustmdp import theory as theory
     from robustmdp.ambiguity import L1 as L1
     from robustmdp.ambiguity import L2 as L2
@@ -179,7 +180,7 @@ _ROOMS = {
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 
-_WHOLE_ROOMS = ("engine", "paper", "problems", "theory")
+_WHOLE_ROOMS = ("engine", "paper", "problems", "testing", "theory")
 _RENAMED = {"experiments": "paper"}  # to be removed in 0.3
 
 __all__ = sorted([*_HOMES, *_WHOLE_ROOMS])

@@ -21,6 +21,11 @@ _MOST_LISTED, _MOST_COMPARED = 100, 10_000  # names in a message, and those that
 SUM_TOLERANCE = 1e-6
 
 
+def wrong_sums(sums: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Where sums of probabilities are not 1; NaN is not."""
+    return np.flatnonzero(~(np.abs(np.asarray(sums) - 1.0) <= SUM_TOLERANCE))
+
+
 def fail(sentence: str) -> NoReturn:
     """Raise the error that users of this package catch."""
     raise ValueError(sentence)

@@ -187,7 +187,13 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 @pytest.mark.parametrize(
     ("room", "page"),
-    [("engine", "engine"), ("problems", "problems"), ("theory", "theory"), ("tuning.worlds", "tuning")],
+    [
+        ("engine", "engine"),
+        ("problems", "problems"),
+        ("testing", "testing"),
+        ("theory", "theory"),
+        ("tuning.worlds", "tuning"),
+    ],
 )
 def test_every_name_of_a_public_room_is_in_the_reference(room: str, page: str) -> None:
     module = import_module(f"robustmdp.{room}")

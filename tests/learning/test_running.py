@@ -193,6 +193,17 @@ def test_an_engine_is_given_the_groups() -> None:
     assert same(many[2], rm.GenerativeQLearning(DOUBT).run(CHAIN, 5, seed=2))
 
 
+def test_an_interrupt_ends_a_loop_over_runs_and_is_the_result_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.Run, "_record", interrupted)
+    learner = rm.GenerativeQLearning(DOUBT)
+    assert learner.run(CHAIN, 5).status.code == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        learner.run_many(CHAIN, 5, seeds=2, engine=rm.engine.Serial())
+
+
 # Progress and stopping.
 
 

@@ -20,10 +20,10 @@ def test_processes_make_the_same_records() -> None:
     # All experiments in one call, to start the processes once.
     def carry_out(asked: tuple[str, int]) -> Table:
         name, number = asked
-        experiment: Any = experiment_named(name)
-        return experiment.task(experiment.items(tiny.params(name))[number])
+        experiment = experiment_named(name)
+        return experiment.measure(experiment.tasks(tiny.params(name))[number])
 
-    numbers = {name: range(len(experiment_named(name).items(tiny.params(name)))) for name in tiny.OTHERS}
+    numbers = {name: range(len(experiment_named(name).tasks(tiny.params(name)))) for name in tiny.OTHERS}
     numbers["memory"] = range(6, 7)  # one of its tasks, for each compiles a world
     asked = [(name, number) for name in NAMES for number in numbers[name]]
     parts: dict[str, list[Table]] = {}
@@ -38,7 +38,7 @@ def test_processes_make_the_same_records() -> None:
 def test_records_do_not_depend_on_how_seeds_are_grouped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = tiny.records(name)
     monkeypatch.setattr(work, "_SEEDS_AT_ONCE", 2 if name != "sample-efficiency" else 1)
-    groups = {len(item["seeds"]) for item in experiment_named(name).items(tiny.params(name))}
+    groups = {len(item["seeds"]) for item in experiment_named(name).tasks(tiny.params(name))}
     assert groups == ({1} if name == "sample-efficiency" else {1, 2})
     parts = experiment_named(name).run(tiny.params(name), Serial())
     keys = [column for column in stable(whole).columns if column != "error"]
@@ -62,12 +62,11 @@ def test_groups_of_seeds_are_all_seeds() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_item_has_a_cost_and_is_plain(name: str) -> None:
+def test_every_task_is_plain(name: str) -> None:
     import json
 
-    experiment = experiment_named(name)
-    items = experiment.items(tiny.params(name))
-    assert all(experiment.cost(item) > 0 for item in items)
+    items = experiment_named(name).tasks(tiny.params(name))
+    assert items
     assert json.loads(json.dumps(items)) == items
 
 

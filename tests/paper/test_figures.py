@@ -39,8 +39,8 @@ def figure_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Figure]:
         def refuse(item: Any) -> Any:
             raise AssertionError("a figure must not compute")
 
-        for module in tiny.MODULES.values():
-            monkeypatch.setattr(module, "task", refuse)
+        for experiment in tiny.EXPERIMENTS.values():
+            monkeypatch.setitem(vars(experiment), "measure", refuse)
         return experiment_named(name).figure(table)
 
     return make

@@ -62,7 +62,7 @@ def test_the_chains_are_those_of_the_paper() -> None:
 def test_dmin_is_the_closed_form(restart: float) -> None:
     from robustmdp.paper import dmin
 
-    table = dmin.run(tiny.params("dmin", restart=restart), Serial())
+    table = dmin.EXPERIMENT.run(tiny.params("dmin", restart=restart), Serial())
     assert len(table) == 10
     for row in range(len(table)):
         p, pi = table["stay"][row], table["behaviour"][row]
@@ -118,7 +118,7 @@ def naive_deviations(stays: tuple[float, ...], weights: tuple[float, ...], diver
 def test_deviations_are_those_of_naive_value_iteration(divergence: str) -> None:
     from robustmdp.paper import connection
 
-    table = connection.run(tiny.params("connection", divergence=divergence), Serial())
+    table = connection.EXPERIMENT.run(tiny.params("connection", divergence=divergence), Serial())
     for stay, expected in zip((0.6, 0.8), naive_deviations((0.6, 0.8), tiny.WEIGHTS, divergence), strict=True):
         exact = table.where(stay=stay, method="exact")
         assert exact["weight"].tolist() == list(tiny.WEIGHTS)
@@ -131,7 +131,7 @@ def test_deviations_are_those_of_naive_value_iteration(divergence: str) -> None:
 def test_only_what_algorithm_3_can_do_is_said_to_be_its() -> None:
     from robustmdp.paper import connection
 
-    table = connection.run(tiny.params("connection", divergence="tv", stay=(0.8,)), Serial())
+    table = connection.EXPERIMENT.run(tiny.params("connection", divergence="tv", stay=(0.8,)), Serial())
     assert table.values("method") == ["exact"]
 
 
@@ -165,7 +165,7 @@ def algorithm_3_as_printed(mdp: rm.MDP, weight: float, steps: int, inner_steps: 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_algorithm_3_is_the_printed_one(weight: float, seed: int | None) -> None:
     mdp = rm.problems.chain()
-    mdp = mdp if seed is None else statistical.estimated(mdp, 7, seed)
+    mdp = mdp if seed is None else statistical.estimate_model(mdp, 7, seed)
     found = np.array(list(algorithm_3(mdp, rm.Penalized(rm.ChiSquare(), weight), 15, 7)))
     assert np.abs(found - algorithm_3_as_printed(mdp, weight, 15, 7)).max() <= FAR
 
@@ -211,7 +211,7 @@ def test_matched_values_agree() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_an_estimated_model_has_frequencies(size: int) -> None:
     mdp = rm.problems.chain()
-    guess = statistical.estimated(mdp, size, seed=0)
+    guess = statistical.estimate_model(mdp, size, seed=0)
     counts = guess.probabilities * size
     assert np.abs(counts - counts.round()).max() <= 1e-12 * size
     assert np.all(counts.round() >= 1)
@@ -226,13 +226,13 @@ def test_an_estimated_model_has_frequencies(size: int) -> None:
 def test_estimated_models_come_to_the_truth_and_differ_by_seed() -> None:
     mdp = rm.problems.chain()
     size = 10**8
-    far = np.abs(statistical.estimated(mdp, size, 1).probabilities - mdp.probabilities).max()
+    far = np.abs(statistical.estimate_model(mdp, size, 1).probabilities - mdp.probabilities).max()
     assert 0 < far <= 6 * math.sqrt(0.2 * 0.8 / size)  # six standard errors
-    one, other = (statistical.estimated(mdp, 1000, seed).probabilities for seed in (0, 1))
+    one, other = (statistical.estimate_model(mdp, 1000, seed).probabilities for seed in (0, 1))
     assert not np.array_equal(one, other)
-    assert np.array_equal(one, statistical.estimated(mdp, 1000, 0).probabilities)
+    assert np.array_equal(one, statistical.estimate_model(mdp, 1000, 0).probabilities)
     # Unbiased: the mean over 200 models is within four of its standard errors.
-    mean = np.mean([statistical.estimated(mdp, 1000, seed).probabilities for seed in range(200)], axis=0)
+    mean = np.mean([statistical.estimate_model(mdp, 1000, seed).probabilities for seed in range(200)], axis=0)
     errors = np.sqrt(mdp.probabilities * (1 - mdp.probabilities) / (1000 * 200))
     assert np.all(np.abs(mean - mdp.probabilities) <= 4 * errors + 1e-15)
 
@@ -245,12 +245,12 @@ def test_statistical_records_are_those_of_one_model_for_every_weight() -> None:
         ambiguity = rm.Penalized(rm.ChiSquare(), weight)
         truth = rm.solve(mdp, ambiguity, tol=1e-10, threads=1).value
         for (size, seed), of in table.where(method="exact", weight=weight).groups("size", "seed"):
-            guess = rm.solve(statistical.estimated(mdp, size, seed), ambiguity, tol=1e-10, threads=1).value
+            guess = rm.solve(statistical.estimate_model(mdp, size, seed), ambiguity, tol=1e-10, threads=1).value
             assert of["error"].tolist() == [np.abs(guess - truth).max()]
         for seed in range(3):
             of = table.where(method="algorithm-3", weight=weight, seed=seed)
             assert of["step"].tolist() == list(range(61))
-            values = algorithm_3_as_printed(statistical.estimated(mdp, 1000, seed), weight, 5, 20)
+            values = algorithm_3_as_printed(statistical.estimate_model(mdp, 1000, seed), weight, 5, 20)
             errors = np.abs(np.array(values) - truth)
             assert np.abs(of["error"][:6] - errors.max(axis=1)).max() <= FAR
             for row, worst in enumerate(of["worst_state"][:6] - 1):
@@ -259,7 +259,7 @@ def test_statistical_records_are_those_of_one_model_for_every_weight() -> None:
 
 def test_errors_fall_like_one_over_the_root_of_the_data() -> None:
     wanted = statistical.Params(weights=(1.0,), seeds=25, sweeps=1, ascent_steps=1, sizes=(316, 3162, 31_623, 316_228))
-    table = statistical.run(wanted, Serial()).where(method="exact")
+    table = statistical.EXPERIMENT.run(wanted, Serial()).where(method="exact")
     sizes, errors = curves.by_seed(table, "size")
     slope, _ = curves.exponent(sizes, errors.mean(axis=0))
     assert -0.6 <= slope <= -0.4
@@ -324,7 +324,7 @@ def test_the_first_stage_of_algorithm_1_is_the_printed_one() -> None:
 
 
 def test_which_steps_are_kept() -> None:
-    of = convergence.run(convergence.Params(weights=(1.0,), seeds=1, rounds=203, inner_steps=1), Serial())
+    of = convergence.EXPERIMENT.run(convergence.Params(weights=(1.0,), seeds=1, rounds=203, inner_steps=1), Serial())
     assert of["step"].tolist() == [*range(51), *range(60, 201, 10), 203]
 
 
@@ -386,6 +386,19 @@ def test_an_interrupt_amid_an_exact_solution_is_no_result(name: str, monkeypatch
     monkeypatch.setattr(rm.PolicyIteration, "iterate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         experiment_named(name).run(tiny.params(name), Serial())
+
+
+@pytest.mark.parametrize("name", ["convergence", "markovian", "rates", "exploration", "step-sizes"])
+def test_an_interrupt_amid_learning_is_no_result(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustmdp.learning.runs import Run
+
+    def interrupted(self: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "_record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tiny.EXPERIMENTS[name].run(tiny.params(name), Serial())
 
 
 # What the text claims.

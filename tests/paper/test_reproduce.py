@@ -79,8 +79,8 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError("this was to be used again, not computed")
 
     def now() -> None:
-        for module in tiny.MODULES.values():
-            monkeypatch.setattr(module, "task", refuse)
+        for experiment in tiny.EXPERIMENTS.values():
+            monkeypatch.setitem(vars(experiment), "measure", refuse)
 
     return now
 
@@ -158,7 +158,7 @@ def test_the_page_in_a_browser(folder: Path) -> None:
         figures = it.page.locator("figure").evaluate_all("all => all.map(figure => figure.id)")
         assert {f"figure-{name}" for name in NAMES} <= set(figures)
         for name in NAMES:
-            expected = len(tiny.MODULES[name].figure(records_in(folder, name)).panels)
+            expected = len(tiny.EXPERIMENTS[name].figure(records_in(folder, name)).panels)
             assert it.page.locator(f"#figure-{name} .plot").count() == expected
         button = it.page.locator("#figure-convergence button[data-key]").first
         state = "[...document.querySelectorAll('#figure-convergence .plot')].map(p => p.data.map(t => t.visible))"
@@ -217,14 +217,13 @@ def test_experiments_are_added_to_a_folder(with_dmin: Path) -> None:
     assert "figure-connection" in page
 
 
-def test_progress_is_by_time_and_ends_at_one(tmp_path: Path) -> None:
+def test_progress_is_by_tasks_and_ends_at_one(tmp_path: Path) -> None:
     seen: list[Progress] = []
     reproduce(tiny.plan("convergence", "dmin"), tmp_path, Serial(), progress=seen.append)
     assert [progress.done for progress in seen] == [*range(1, 6), 5]  # then it draws
     assert {progress.tasks for progress in seen} == {5}
     shares = [progress.share for progress in seen]
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1.0, abs=1e-12)
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0, 1.0]
 
 
 class Stopped(Exception):
@@ -277,7 +276,7 @@ def test_tasks_of_two_experiments_are_run_once(tmp_path: Path) -> None:
     # Even the seconds are those of the first time.
     assert again["seconds"].tolist() == made.records["convergence"]["seconds"].tolist()
     assert stable(made.records["inner-steps"]) == stable(
-        tiny.MODULES["inner-steps"].run(planned["inner-steps"], Serial())
+        tiny.EXPERIMENTS["inner-steps"].run(planned["inner-steps"], Serial())
     )
     assert not (tmp_path / "unfinished").exists()
 
@@ -302,7 +301,7 @@ def test_shared_tasks_leave_the_order_of_columns(planned: tuple[str, ...], tmp_p
     # inner-steps begins with the T' of convergence here, so that its first task is found done.
     changed = {"convergence": {"inner_steps": 2}, "inner-steps": {"weights": tiny.WEIGHTS}}
     made = reproduce({name: tiny.params(name, **changed[name]) for name in planned}, tmp_path, Serial())
-    alone = tiny.MODULES["inner-steps"].run(tiny.params("inner-steps", weights=tiny.WEIGHTS), Serial())
+    alone = tiny.EXPERIMENTS["inner-steps"].run(tiny.params("inner-steps", weights=tiny.WEIGHTS), Serial())
     assert stable(made.records["inner-steps"]) == stable(alone)
 
 
@@ -350,7 +349,7 @@ def test_a_plan_gives_each_what_it_has() -> None:
     assert list(planned) == ["convergence", "dmin"]  # in the order of the paper
     assert planned["convergence"].seeds == 5
     assert planned["convergence"].stay == planned["dmin"].stay == (0.6,)
-    assert planned["dmin"].behaviours == tiny.MODULES["dmin"].Params().behaviours
+    assert planned["dmin"].behaviours == tiny.EXPERIMENTS["dmin"].parameters().behaviours
     assert list(plan()) == list(NAMES)
 
 
@@ -359,9 +358,11 @@ def test_a_quick_plan_is_smaller_and_can_still_be_changed() -> None:
     assert quick["convergence"].seeds < full["convergence"].seeds == 100
     assert plan(["convergence"], quick=True, seeds=50)["convergence"].seeds == 50
     for name in NAMES:
-        experiment = tiny.MODULES[name]
-        costs = [sum(map(experiment.cost, experiment.items(planned[name]))) for planned in (quick, full)]
-        assert costs[0] <= costs[1]
+        tasks = tiny.EXPERIMENTS[name].tasks
+        assert len(tasks(quick[name])) <= len(tasks(full[name]))
+        for field in quick[name].quick:
+            few, many = (np.sum(getattr(planned[name], field)) for planned in (quick, full))
+            assert few < many, (name, field)
 
 
 def test_the_paper_is_the_default() -> None:
@@ -426,8 +427,8 @@ def test_a_call_that_was_killed_goes_on_where_it_was(engine: str, tmp_path: Path
     assert "report.html" in said
     records = read_table(tmp_path / "records" / "convergence.parquet")
     assert_kept(kept, records)
-    experiment = tiny.MODULES["convergence"]
-    assert stable(records) == stable(experiment.run(experiment.Params(**SLOW_ENOUGH), Serial()))
+    experiment = tiny.EXPERIMENTS["convergence"]
+    assert stable(records) == stable(experiment.run(experiment.parameters(**SLOW_ENOUGH), Serial()))
     assert not (tmp_path / "unfinished").exists()
 
 

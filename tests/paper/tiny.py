@@ -9,7 +9,7 @@ import numpy as np
 
 from robustmdp.engine import Serial
 from robustmdp.paper import NAMES, experiment_named
-from robustmdp.paper.work import VOLATILE
+from robustmdp.paper.work import VOLATILE, Experiment
 from robustmdp.table import Table
 
 WEIGHTS = (0.5, 2.0, 10.0)
@@ -30,13 +30,13 @@ TINY: dict[str, dict[str, Any]] = {
     "sample-efficiency": {"seeds": 2, "budgets": (3000, 10_000), "inner_steps": 5},
     "memory": {"states": (300, 1200), "model_states": (64, 256)},
 }
-MODULES: dict[str, Any] = {name: experiment_named(name) for name in NAMES}  # before a test changes any of them
+EXPERIMENTS: dict[str, Experiment] = {name: experiment_named(name) for name in NAMES}
 SLOW = "memory"  # its worlds are compiled, one by one
 OTHERS = tuple(name for name in NAMES if name != SLOW)
 
 
 def params(name: str, **changed: Any) -> Any:
-    return experiment_named(name).Params(**{**TINY[name], **changed})
+    return experiment_named(name).parameters(**{**TINY[name], **changed})
 
 
 def plan(*names: str) -> dict[str, Any]:

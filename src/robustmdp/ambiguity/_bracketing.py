@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity.base import FloatArray
+from robustmdp._arrays import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
-from robustmdp.ambiguity.base import FloatArray
 from robustmdp.ambiguity.rowwise import EPS, sum_rows
 from robustmdp.divergences._functions import Conjugate
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, RowKernel
+from robustmdp._arrays import FloatArray
+from robustmdp.ambiguity.base import Ambiguity, RowKernel
 from robustmdp.ambiguity.records import check_ambiguity
 
 
@@ -85,7 +86,7 @@ def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArr
     if not (probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0):
         _checks.fail(f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}")
     total = probabilities.sum()
-    if not (probabilities.min() >= 0.0 and abs(total - 1.0) <= _checks.SUM_TOLERANCE):
+    if not probabilities.min() >= 0.0 or _checks.wrong_sums(total).size:
         bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
         if bad.size:
             _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel, StateKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import Level, RowKernel, StateKernel
 from robustmdp.ambiguity.support import Supported
 
 _MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.divergences import FDivergence
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Level = float | FloatArray
 
 

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
-from robustmdp.ambiguity.base import FloatArray, RowKernel
+from robustmdp.ambiguity.base import RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences._functions import Conjugate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.divergences import FDivergence
-from robustmdp.divergences.base import FloatArray
 
 
 def distance(divergence: FDivergence, p: npt.ArrayLike, p0: npt.ArrayLike) -> FloatArray:

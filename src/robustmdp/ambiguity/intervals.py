@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, IntArray, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import Ambiguity, RowKernel
 
 _ROUNDING = 2.0**-52  # per entry of a row, as for the sums of probabilities
 

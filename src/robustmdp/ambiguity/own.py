@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, Level, RowKernel
+from robustmdp._arrays import FloatArray
+from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values
 
 _SUM_TOLERANCE = 1e-9  # of a distribution's sum; what it is off by widens the certified bounds

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, IntArray, Level, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.ambiguity.support import Supported

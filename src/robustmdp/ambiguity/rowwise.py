@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.ambiguity.base import FloatArray, IntArray, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import RowKernel
 
 BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
 EPS = float(np.finfo(np.float64).eps)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from robustmdp import _core
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put
 from robustmdp.ambiguity._climbing import Side, Spot, climb
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import LONGEST_STEP, Answer, Block, answer_prices, project, spread_out
 from robustmdp.ambiguity._shared_states import EXACT, Saddle, SharedRows
-from robustmdp.ambiguity.base import FloatArray, IntArray, StateKernel
+from robustmdp.ambiguity.base import StateKernel
 from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.divergences import FDivergence
 from robustmdp.divergences._functions import Conjugate

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.ambiguity.base import FloatArray, IntArray, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 
 Support = str | tuple[int, ...]

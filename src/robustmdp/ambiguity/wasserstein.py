@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp.ambiguity.base import FloatArray, IntArray, Level, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import Level, RowKernel
 from robustmdp.ambiguity.levelled import arrays_of
 from robustmdp.ambiguity.support import Supported
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from robustmdp.ambiguity.base import Ambiguity, FloatArray, IntArray, Level, RowKernel
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
 
 
 class Wrapper(Ambiguity):

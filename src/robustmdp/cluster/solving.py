@@ -160,7 +160,9 @@ def solve_in_shards(
         try:
             bellman: Any = opened.bellman(driver)  # like a RobustBellman, for Values
             callback = _with_traffic(settings.callback, bellman)
-            solution = run(solver, bellman, tol=settings.tol, callback=callback, start=settings.start)
+            solution = run(
+                solver, bellman, tol=settings.tol, callback=callback, start=settings.start, returns_interrupted=True
+            )
             code = solution.status.code
         finally:
             driver.close(keep=code == "interrupted")

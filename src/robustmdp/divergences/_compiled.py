@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustmdp import _low_level
-from robustmdp.divergences.base import FloatArray
+from robustmdp._arrays import FloatArray
 
 SIGNATURE = "double (double)"
 

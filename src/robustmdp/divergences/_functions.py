@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.divergences import _compiled
-from robustmdp.divergences.base import FloatArray
 
 _AGREEMENT = 1e-12  # how closely a function of an array, or a compiled one, must meet the one of a number
 _LARGEST = 1e307  # stands for infinite slopes, so that their product with zero is zero

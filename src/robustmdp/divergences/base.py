@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from robustmdp._arrays import FloatArray
 
 
 class FDivergence(ABC):
@@ -54,6 +54,11 @@ class FDivergence(ABC):
     @abstractmethod
     def curvature_at_one(self) -> float:
         """f''(1), which is what all divergences look like near the model; infinite where f has a kink there."""
+
+    @property
+    def ascent(self) -> Any:
+        """Algorithm 3's sweep with gradient steps on eta, compiled; None where the paper has no such step."""
+        return None
 
     @property
     def domain(self) -> tuple[float, float]:

@@ -92,6 +92,12 @@ class ChiSquare(_PowerDivergence):
     def scale(self) -> float:
         return 2.0
 
+    @property
+    def ascent(self) -> Any:
+        from robustmdp import _core
+
+        return _core.ascend_chi_square
+
 
 @dataclass(frozen=True, repr=False)
 class KL(_PowerDivergence):
@@ -112,6 +118,12 @@ class KL(_PowerDivergence):
     @property
     def slope_at_one(self) -> float:
         return 1.0
+
+    @property
+    def ascent(self) -> Any:
+        from robustmdp import _core
+
+        return _core.ascend_kullback_leibler
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.divergences._functions import Conjugate, UserFunction
-from robustmdp.divergences.base import FDivergence, FloatArray
+from robustmdp.divergences.base import FDivergence
 
 _ROUNDING = 1e-9
 _FARTHEST = 1e300

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.divergences.base import FDivergence, FloatArray
+from robustmdp._arrays import FloatArray
+from robustmdp.divergences.base import FDivergence
 
 
 @dataclass(frozen=True, repr=False)

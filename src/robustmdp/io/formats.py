@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from robustmdp import _checks
+from robustmdp import _checks, _plugins
 from robustmdp.io import craam, drn, parquet, prism, tensors
 from robustmdp.io.columns import Columns, Source
 from robustmdp.models import MDP
@@ -115,22 +116,48 @@ def formats() -> dict[str, tuple[str, ...]]:
     >>> formats()["parquet"]
     ('.parquet', '.pq')
     """
-    return {name: format.extensions for name, format in FORMATS.items()}
+    own = {name: format.extensions for name, format in FORMATS.items()}
+    return own | {name: (f".{name}",) for name in _plugins.names("format") if name not in own}
 
 
 def chosen(path: Path, name: str | None) -> Format:
     """The format by its name, or by the extension of the path."""
     if name is not None:
-        if name not in FORMATS:
-            _checks.nearest("format", str(name), FORMATS)
-        return FORMATS[name]
+        return FORMATS.get(name) or _added(str(name)) or _checks.nearest("format", str(name), formats())
     for format in FORMATS.values():
         if path.name.lower().endswith(format.extensions):
             return format
     if main_file(path, FORMATS["prism"]).is_file():
         return FORMATS["prism"]
-    known = [extension for format in FORMATS.values() for extension in format.extensions]
+    if path.suffix and (added := _added(path.suffix[1:])) is not None:
+        return added
+    known = [extension for extensions in formats().values() for extension in extensions]
     _checks.fail(f"a model must end in {', '.join(known)}, or say its format: got {path.name!r}")
+
+
+def _added(name: str) -> Format | None:
+    """The format that a package adds under this name, which is the ending of its files."""
+    point = _plugins.find("format", name)
+    if point is None:
+        return None
+    added = _plugins.load("format", point, "have read(path) and write(mdp, path)", _reads_and_writes)
+    call = partial(_plugins.call, "format", point)
+    return Format(
+        name=point.name.lower(),
+        extensions=(f".{point.name.lower()}",),
+        about="of a package",
+        open=lambda path, numbered: call("read an MDP", _is_model, added.read, path),
+        write=lambda model, path: call("write an MDP", lambda _: True, added.write, model.mdp, path),
+        noted=False,
+    )
+
+
+def _reads_and_writes(thing: object) -> bool:
+    return callable(getattr(thing, "read", None)) and callable(getattr(thing, "write", None))
+
+
+def _is_model(thing: object) -> bool:
+    return isinstance(thing, MDP)
 
 
 def main_file(path: Path, format: Format) -> Path:

@@ -211,8 +211,7 @@ def _stochastic(decisions: _Decisions, actions: npt.NDArray[np.int64], given: Se
     decisions.check_complete()
     policy[np.isnan(policy)] = 0.0
     sums = policy.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
-    if wrong.size:
+    if (wrong := _checks.wrong_sums(sums)).size:
         decision = int(wrong[0])
         _checks.fail(
             f"the probabilities of {decisions.name(decision)} in {name} must sum to 1: got {sums[decision]:.9g}"

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[Any]
 OwnBehaviour = Callable[[int, int, FloatArray, IntArray], npt.ArrayLike]
 
@@ -112,8 +112,7 @@ def check_behaviour(behaviour: Any, state_ptr: IntArray, actions: IntArray | Non
     )
     table = np.broadcast_to(given, (n_states, n_actions))
     sums = table.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(sums - 1.0) > _checks.SUM_TOLERANCE)
-    if len(wrong):
+    if (wrong := _checks.wrong_sums(sums)).size:
         _checks.fail(f"behaviour must sum to 1 in each state: got {sums[wrong[0]]:g} in state {wrong[0]}")
     states = np.repeat(np.arange(n_states), np.diff(state_ptr))
     columns = np.arange(int(state_ptr[-1])) - np.asarray(state_ptr)[states] if actions is None else actions

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.frozen import Block, Frozen, split_states
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

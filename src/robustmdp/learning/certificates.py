@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.bounds import Evidence
 from robustmdp.learning.concentration import Means
@@ -31,7 +31,6 @@ from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import TransitionState
 from robustmdp.learning.tables import LARGEST_FLOAT, Expected, LearnerState, Tables, check_tables
 
-FloatArray = npt.NDArray[np.float64]
 _LEARNING, _LEARNING_MARGINS, _CERTIFYING = range(3)
 _FINITE = -LARGEST_FLOAT, LARGEST_FLOAT
 _MARGIN_SHARE = 0.1  # of the learning steps on a trajectory: the last ones learn margins

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from robustmdp._arrays import FloatArray
+
 _BLOCK = 1 << 13  # cells whose sums are looked at together: what the grid of bets multiplies in memory
 _BETS = 0.9 * 0.5 ** np.arange(14)
 _COSTS = -np.log1p(-_BETS) - _BETS

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.levels import Level, level_of
 from robustmdp.learning.sources import Shape
 
-FloatArray = npt.NDArray[np.float64]
 _FEW = 4.0  # samples, so that some ratio above 1 is allowed everywhere
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.sources import Shape
 from robustmdp.learning.tables import LearnerState
 
-FloatArray = npt.NDArray[np.float64]
 Samples = Callable[[slice], FloatArray]
 _PAIRS_AT_ONCE = 1 << 16
 _BELOW = 0.95  # of a ball's ceiling above the floor: outcomes at the ceiling itself, the quantile, must be above it

@@ -17,8 +17,6 @@ from robustmdp.divergences import ChiSquare, TotalVariation
 from robustmdp.learning.levels import check_learnable, price_of
 from robustmdp.learning.schedules import Numbers, Schedule, Setting, Theorem41, WeightOverRoot, check_schedule
 
-FloatArray = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class LearnedWorstCase:

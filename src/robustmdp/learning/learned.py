@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.certificates import Certified, CertifiedState
 from robustmdp.learning.runs import Run
@@ -20,9 +21,6 @@ from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import policy_rows
 from robustmdp.planning.run import bounds
 from robustmdp.result import Adversary, Solution, Status, error_bound
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def solution_of(run: Run, index: int) -> Solution:

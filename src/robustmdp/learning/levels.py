@@ -6,15 +6,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.divergences import FDivergence, TotalVariation
 from robustmdp.learning.schedules import Setting
 from robustmdp.learning.sources import Shape
 
-FloatArray = npt.NDArray[np.float64]
 _SMALLEST_WEIGHT = 1e-300  # below it, outcomes in units of the weight are no numbers
 _LARGEST_WEIGHT = 1e15  # in spreads of values, or 1: an infinite one would make 0 * inf
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp.ambiguity import Ambiguity
@@ -19,7 +18,6 @@ from robustmdp.learning.schedules import Numbers, RescaledLinear, Schedule, chec
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.tables import LearnerState, Tables
 
-FloatArray = npt.NDArray[np.float64]
 _LARGEST_LEVEL = 20  # 2^21 samples; rarer than once in 10^8 draws
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.runnable import Runnable
@@ -29,7 +30,6 @@ from robustmdp.models import columns
 from robustmdp.models.counts import Tally
 from robustmdp.planning import solve
 
-FloatArray = npt.NDArray[np.float64]
 _REWARDS = ("sums", "lowest", "highest")
 _ENDINGS = 1024  # rewards that tell endings apart; any further ones share the last place
 

@@ -18,8 +18,6 @@ from robustmdp.learning.runs import UNLIMITED, DeferredInterrupt, Learner, Progr
 from robustmdp.learning.sources import LogSource, Shape, Source, source_of
 from robustmdp.result import Solution
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def begin(
     learner: Learner,

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.sources import ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 
-FloatArray = npt.NDArray[np.float64]
 UNLIMITED = 1 << 62  # steps of a run that only the end of a log will stop
 WATCHED = 4096  # pairs whose changes estimate the Bellman residual where no model is known
 _SECONDS_PER_PIECE = 0.25  # how long a run may go without checking for Ctrl-C or reporting progress
@@ -37,13 +37,17 @@ class Progress(NamedTuple):
 
 
 class DeferredInterrupt:
-    """Ctrl-C takes effect between pieces, when world and tables agree; a second one takes effect at once."""
+    """Ctrl-C takes effect between pieces, when world and tables agree; a second one takes effect at once.
+
+    Both end a run with what it has. Where this is not entered, KeyboardInterrupt ends the loop over runs as well.
+    """
 
     def __init__(self) -> None:
-        self.requested = False
+        self.requested = self.entered = False
         self._before: Any = None
 
     def __enter__(self) -> DeferredInterrupt:
+        self.entered = True
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
         return self
@@ -156,7 +160,7 @@ class Run:
         report: Callable[[Progress], Any] | None = None,
         callback: Callable[[int, Snapshot], Any] | None = None,
     ) -> None:
-        """Advance to the last step, recording and saving on the way; Ctrl-C leaves what is done."""
+        """Advance to the last step, recording and saving on the way; a deferred Ctrl-C leaves what is done."""
         began, piece = (time.monotonic(), self.done, self.samples(0)), 1
         try:
             while self.done < self.steps and not self._all_diverged():
@@ -182,6 +186,8 @@ class Run:
                     self.code = "interrupted"
                     break
         except KeyboardInterrupt:  # in the midst of a piece: what is on disk is sounder
+            if not interrupt.entered:
+                raise
             self.code = "interrupted"
             return
         if save is not None:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import BehaviourPolicy
@@ -19,7 +19,6 @@ from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState, Tables
 
-FloatArray = npt.NDArray[np.float64]
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 
@@ -86,11 +85,13 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
         probabilities = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"behaviour must return probabilities: got {given!r} in state {state}") from None
-    sums_to_one = (
-        probabilities.shape == (size,) and bool(np.all(probabilities >= 0.0)) and abs(probabilities.sum() - 1.0) < 1e-9
+    is_distribution = (
+        probabilities.shape == (size,)
+        and bool(np.all(probabilities >= 0.0))
+        and not _checks.wrong_sums(probabilities.sum()).size
     )
     _checks.must(
-        sums_to_one, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
+        is_distribution, f"behaviour must return {size} probabilities that sum to 1: got {given!r} in state {state}"
     )
     return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 

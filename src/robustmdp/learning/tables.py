@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.models import columns
 
-FloatArray = npt.NDArray[np.float64]
 Tables = dict[str, npt.NDArray[Any]]
 LARGEST_FLOAT = sys.float_info.max
 MOST_SAMPLES = 1 << 61  # streams of random numbers are numbered with 63 bits, and a transition takes up to two

@@ -80,7 +80,7 @@ def distribution_over(n_states: int, given: npt.ArrayLike, name: str = "initial"
     start = columns.real_numbers(name, array)
     _checks.must(start.shape == (n_states,), f"{name} must be a state or have shape ({n_states},): got {start.shape}")
     _checks.must(bool(np.all(start >= 0)), f"{name} must be at least 0 everywhere")
-    _checks.must(abs(start.sum() - 1) <= _checks.SUM_TOLERANCE, f"{name} must sum to 1: got {start.sum():.9g}")
+    _checks.must(not _checks.wrong_sums(start.sum()).size, f"{name} must sum to 1: got {start.sum():.9g}")
     return start
 
 

@@ -43,7 +43,7 @@ class Noise:
         )
         columns.refuse_where(~(np.isfinite(given) & (given >= 0)), "be finite and at least 0", "noise", given)
         _checks.must(
-            abs(given.sum() - 1.0) <= _checks.SUM_TOLERANCE,
+            not _checks.wrong_sums(given.sum()).size,
             f"noise must hold probabilities that sum to 1: got {given.sum():.9g}; divide counts by their sum, as in "
             "noise=counts / counts.sum()",
         )

@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
 from robustmdp.operators.policy import PolicyRows, policy_rows, rows_of_pairs
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _LARGEST_REWARD = 1e100
 _NO_MASS = 1e-12  # probabilities below it count as 0 where nature has a choice

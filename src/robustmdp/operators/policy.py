@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.models import MDP
 from robustmdp.models.space import StateActionSpace
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class PolicyRows(NamedTuple):
@@ -133,8 +131,7 @@ def _stochastic(space: StateActionSpace, table: FloatArray) -> PolicyPairs:
         if len(stray):
             _unavailable(space, int(stray[0][0]), int(stray[0][1]))
     sums = table.sum(axis=1)
-    off = np.flatnonzero(np.abs(sums - 1) > _checks.SUM_TOLERANCE)
-    if off.size:
+    if (off := _checks.wrong_sums(sums)).size:
         _checks.fail(f"policy[{off[0]}] must sum to 1: got {sums[off[0]]:.9g}")
     pairs = np.flatnonzero(weights > 0)
     return PolicyPairs(pairs, weights[pairs] / sums[states[pairs]])

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.operators import threads
-from robustmdp.operators.bellman import Bracket, FloatArray, IntArray, RobustBellman, _Answer
+from robustmdp.operators.bellman import Bracket, RobustBellman, _Answer
 from robustmdp.operators.policy import PolicyRows, policy_rows
 
 

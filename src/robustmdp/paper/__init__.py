@@ -1,9 +1,8 @@
-"""The paper's figures and claims and our own, one file per figure: Params, run -> records, check(records) -> claims."""
+"""The paper's figures and claims and our own, one file per figure, each with its `Experiment`."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
 
 from robustmdp import _checks
 from robustmdp.paper.work import Experiment
@@ -30,9 +29,10 @@ NAMES = (
 def experiment_named(name: str) -> Experiment:
     """The experiment of a name on the command line.
 
-    >>> experiment_named("inner-steps").TITLE
+    >>> experiment_named("inner-steps").title
     'The number of inner steps'
     """
     if name not in NAMES:
         _checks.nearest("experiment", name, NAMES)
-    return cast(Experiment, import_module(f"robustmdp.paper.{name.replace('-', '_')}"))
+    experiment: Experiment = import_module(f"robustmdp.paper.{name.replace('-', '_')}").EXPERIMENT
+    return experiment

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves, markovian
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnLoop, Penalties, Replications
-from robustmdp.paper.work import Item, Maps, chain_of, gather, product, seed_groups
+from robustmdp.paper.work import Experiment, Item, build_chain, product, seed_groups
 from robustmdp.table import Table
 
 TITLE = "Behaviour policies"
@@ -21,7 +22,10 @@ _BOUND = -3.0  # the power of d_min in Theorem 5.1's rate for chi-square at lamb
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop, Penalties, Replications):
-    """max |Q - Q*| along Algorithm 2 for several pi."""
+    """max |Q - Q*| along Algorithm 2 for several pi.
+
+    Rows: stay, restart, weight, behaviour, seed, step, samples, error.
+    """
 
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1.0, 2.0, 5.0, 10.0)
     transitions: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
@@ -29,7 +33,7 @@ class Params(OnLoop, Penalties, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "transitions": 200_000}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, weight, behaviour and group of seeds."""
     shared = {
         "restart": params.restart,
@@ -41,15 +45,6 @@ def items(params: Params) -> list[Item]:
     levels = {"stay": params.stay, "weight": params.weights, "behaviour": params.behaviours}
     each = product(algorithm=[markovian.PAPER], **levels, seeds=seed_groups(params.seeds))
     return [{**item, **shared} for item in each]
-
-
-cost = markovian.cost
-task = markovian.task
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, restart, weight, behaviour, seed, step, samples, error."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -69,7 +64,7 @@ def _by_d_min(records: Table) -> Finding:
     """The exponent in d_min from each behaviour to the next: nowhere steeper than the bound."""
     from robustmdp import theory
 
-    mdp = chain_of({name: float(records[name][0]) for name in ("stay", "restart", "discount")})
+    mdp = build_chain({name: float(records[name][0]) for name in ("stay", "restart", "discount")})
     shares, errors = curves.by_seed(curves.last(records), "behaviour")
     d_min = np.array([float(theory.occupancy(mdp, [share, 1.0 - share]).smallest) for share in shares])
     order = np.argsort(d_min)
@@ -96,7 +91,7 @@ def _by_d_min(records: Table) -> Finding:
     return Finding("holds", numbers, test)
 
 
-def _slope(d_min: curves.FloatArray, errors: curves.FloatArray, comparisons: int) -> claims.Exponent:
+def _slope(d_min: FloatArray, errors: FloatArray, comparisons: int) -> claims.Exponent:
     return claims.fit_exponent(d_min, errors, claims.LEVEL / comparisons)
 
 
@@ -130,3 +125,6 @@ def _reading(stay: float, records: Table) -> str:
         means = errors.mean(axis=0)
         parts.append(f"{means[0]:.3g} and {means[-1]:.3g} at λ = {weight:g}")
     return f"At p = {stay:g} the final errors at π = {shares[0]:g} and π = {shares[-1]:g} are {'; '.join(parts)}."
+
+
+EXPERIMENT = Experiment("behaviour", TITLE, Params, tasks, markovian.measure, figure, check)

@@ -8,9 +8,8 @@ import numpy as np
 
 from robustmdp.app.page import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper import curves
-from robustmdp.paper.claims import no_claims
 from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Item, Maps, chain_of, gather, rows, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table
 
 TITLE = "The two chains"
@@ -19,10 +18,13 @@ _ONE, _TWO, _BOTH = (Key("action", name) for name in ("action 1", "action 2", "b
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop):
-    """The chain that ends in its last state, and the one that returns."""
+    """The chain that ends in its last state, and the one that returns.
+
+    Rows: stay, restart, state, action, next_state, probability, reward.
+    """
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """Two per value of stay."""
     return [
         {"stay": stay, "restart": restart, "discount": params.discount}
@@ -31,16 +33,10 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    del item
-    return 0.01
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The transitions of one chain."""
-    mdp = chain_of(item)
+    mdp = build_chain(item)
     pairs = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.indptr))
     return rows(
         item,
@@ -51,14 +47,6 @@ def task(item: Item) -> Table:
         reward=mdp.rewards[pairs],
         samples=0,
     )
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, restart, state, action, next_state, probability, reward."""
-    return gather(task, items(params), params, engine)
-
-
-check = no_claims
 
 
 def figure(records: Table) -> Figure:
@@ -107,3 +95,6 @@ def _detail(records: Table) -> str:
         )
     ]
     return "; ".join(lines) + f"; reward {records['reward'][0]:g}"
+
+
+EXPERIMENT = Experiment("chain-diagrams", TITLE, Params, tasks, measure, figure)

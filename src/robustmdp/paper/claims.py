@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.table import Table
 
-FloatArray = npt.NDArray[np.float64]
 Verdict = Literal["holds", "does not hold", "within noise"]
 
 _SEEDS_FOR_A_WIDTH = 5

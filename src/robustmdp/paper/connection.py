@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnChain, Penalties
-from robustmdp.paper.work import Item, Maps, chain_of, gather, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 TITLE = "Connection to the nominal value"
@@ -19,14 +19,17 @@ TITLE = "Connection to the nominal value"
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties):
-    """max |V*_robust - V*| from exact solutions and from Algorithm 3."""
+    """max |V*_robust - V*| from exact solutions and from Algorithm 3.
+
+    Rows: stay, weight, method, deviation and, of the exact one, its certified error.
+    """
 
     sweeps: Annotated[int, "Outer iterations T of Algorithm 3"] = 10_000
     ascent_steps: Annotated[int, "Inner iterations T' of Algorithm 3"] = 1_000
     quick: ClassVar[Mapping[str, Any]] = {"sweeps": 300, "ascent_steps": 100}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world and weight."""
     return [
         {
@@ -41,22 +44,17 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: 20 pairs, some nanoseconds a step."""
-    return float(0.05 + 20 * item["steps"] * item["inner_steps"] * 1e-8)
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The exact deviation with its certified error, and Algorithm 3's."""
     from robustmdp.ambiguity import Nominal
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
-    nominal = solved(mdp, Nominal(), 1e-12)
-    exact = solved(mdp, ambiguity, 1e-12)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
+    nominal = solve_exactly(mdp, Nominal(), 1e-12)
+    exact = solve_exactly(mdp, ambiguity, 1e-12)
     answers, errors = [exact.value], [exact.error_bound + nominal.error_bound]
     names = ["exact"]
-    if item["divergence"] in ("chi2", "kl"):  # Algorithm 3 has a gradient step for these
+    if ambiguity.divergence.ascent is not None:
         answers.append(_algorithm_3(item))
         errors.append(np.nan)
         names.append("algorithm-3")
@@ -67,13 +65,8 @@ def task(item: Item) -> Table:
 def _algorithm_3(item: Item) -> np.ndarray:
     from robustmdp.paper.iterates import algorithm_3
 
-    *_, value = algorithm_3(chain_of(item), penalty_of(item), item["steps"], item["inner_steps"])
+    *_, value = algorithm_3(build_chain(item), build_penalty(item), item["steps"], item["inner_steps"])
     return value
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, weight, method, deviation and, of the exact one, its certified error."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -138,3 +131,6 @@ def _reading(records: Table) -> str:
         )
         agree = f" Algorithm 3 agrees with the exact solutions to {gap:.1g}."
     return f"The smaller λ, the lower the robust value: {'; '.join(parts)}.{agree}"
+
+
+EXPERIMENT = Experiment("connection", TITLE, Params, tasks, measure, figure, check)

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Penalties, Replications
-from robustmdp.paper.work import Item, Maps, gather, learned, penalty_of, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table
 
 TITLE = "Convergence with a generative model"
@@ -23,14 +24,17 @@ _SHARES = (0.5, 0.2, 0.1)  # of the first error, by which speed is measured
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties, Replications):
-    """max |Q - Q*| along Algorithm 1 as printed."""
+    """max |Q - Q*| along Algorithm 1 as printed.
+
+    Rows: stay, weight, inner_steps, seed, step, samples, error.
+    """
 
     rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
     inner_steps: Annotated[int, "Inner iterations T' of Algorithm 1"] = 100
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "rounds": 300}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, weight and group of seeds."""
     shared = {"restart": 0.0, "divergence": params.divergence, "discount": params.discount}
     budget = {"steps": params.rounds, "inner_steps": params.inner_steps}
@@ -38,23 +42,13 @@ def items(params: Params) -> list[Item]:
     return [{**item, **shared, **budget} for item in each]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: 20 pairs."""
-    return float(0.02 + len(item["seeds"]) * _PAIRS * item["steps"] * item["inner_steps"] * 1.2e-8)
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Some replications of Algorithm 1."""
     from robustmdp.learning import GenerativeQLearning
 
-    learner = GenerativeQLearning.paper(penalty_of(item), item["inner_steps"])
-    return learned(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, weight, inner_steps, seed, step, samples, error."""
-    return gather(task, items(params), params, engine)
+    learner = GenerativeQLearning.paper(build_penalty(item), item["inner_steps"])
+    return trace_errors(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
 
 
 def check(records: Table) -> list[Claim]:
@@ -92,12 +86,12 @@ def _speed(records: Table) -> Finding:
     return found._replace(verdict="within noise", why=f"It depends on what is called fast. {found.why}")
 
 
-def _final(errors: curves.FloatArray, labels: list[str]) -> Finding:
+def _final(errors: FloatArray, labels: list[str]) -> Finding:
     finding = claims.trend(errors, labels, -1, "final error", "λ")
     return finding._replace(why=finding.why + _bias_or_noise(errors, labels)) if finding.why else finding
 
 
-def _bias_or_noise(errors: curves.FloatArray, labels: list[str]) -> str:
+def _bias_or_noise(errors: FloatArray, labels: list[str]) -> str:
     """How much of the error all seeds share, at both ends."""
     shares = claims.spread(errors).mean(axis=0) / errors.mean(axis=0)
     return (
@@ -106,7 +100,7 @@ def _bias_or_noise(errors: curves.FloatArray, labels: list[str]) -> str:
     )
 
 
-def _interval(errors: curves.FloatArray, labels: list[str]) -> Finding:
+def _interval(errors: FloatArray, labels: list[str]) -> Finding:
     """Wider up to the last but one level, narrower at the last."""
     if len(labels) < 3:
         return Finding("within noise", "", "growth and a drop need three levels", "Too few levels to judge.")
@@ -184,3 +178,6 @@ def _reading(stay: float, records: Table) -> str:
         f"(λ = {weights[worst]:g}). Each inner loop starts at η = 0 and travels at most {reach:.1f} λ in {inner} "
         f"steps: for λ below {largest / reach:.2g} not as far as the largest value, {largest:g}."
     )
+
+
+EXPERIMENT = Experiment("convergence", TITLE, Params, tasks, measure, figure, check)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Key
 from robustmdp.app.page.figure import Style
 from robustmdp.table import Table
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def weight_key(weight: float) -> Key:

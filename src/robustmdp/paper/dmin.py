@@ -10,7 +10,7 @@ import numpy as np
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Item, Maps, chain_of, gather, rows, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table
 
 TITLE = "The rarest state and action"
@@ -21,7 +21,10 @@ _NEAR_AN_END = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop):
-    """min and max over (s, a) of the stationary distribution under pi(1|s) = pi."""
+    """min and max over (s, a) of the stationary distribution under pi(1|s) = pi.
+
+    Rows: stay, restart, behaviour, d_min, d_max.
+    """
 
     behaviours: Annotated[tuple[float, ...], "Probabilities pi of action 1"] = (
         0.001,
@@ -32,31 +35,21 @@ class Params(OnLoop):
     )
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world."""
     shared = {"restart": params.restart, "discount": params.discount, "behaviours": list(params.behaviours)}
     return [{"stay": stay, **shared} for stay in params.stay]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return 0.002 * len(item["behaviours"])
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The extreme shares under each behaviour."""
     from robustmdp import theory
 
-    mdp = chain_of(item)
+    mdp = build_chain(item)
     found = [theory.occupancy(mdp, [share, 1.0 - share]) for share in item["behaviours"]]
     smallest, largest = [float(each.smallest) for each in found], [float(each.largest) for each in found]
     return rows(item, behaviour=item["behaviours"], d_min=smallest, d_max=largest, pairs=mdp.n_pairs, samples=0)
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, restart, behaviour, d_min, d_max."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -112,3 +105,6 @@ def _reading(records: Table) -> str:
         parts.append(f"{of['d_min'][best]:.4f} at π = {of['behaviour'][best]:g} for p = {stay:g}")
     uniform = 1.0 / records["pairs"][0]
     return f"The rarest pair is most frequent with a share of {', '.join(parts)}; uniform would be {uniform:g}."
+
+
+EXPERIMENT = Experiment("dmin", TITLE, Params, tasks, measure, figure, check)

@@ -10,9 +10,8 @@ import numpy as np
 
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
-from robustmdp.paper.claims import no_claims
 from robustmdp.paper.params import OnChain
-from robustmdp.paper.work import Item, Maps, chain_of, gather, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 TITLE = "Penalty and radius (Theorem 3.1)"
@@ -28,14 +27,17 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain):
-    """V*(s1) with a penalty lambda and with the radius that matches it."""
+    """V*(s1) with a penalty lambda and with the radius that matches it.
+
+    Rows: stay, divergence, weight, radius, penalized and matched value; level (a rho), constrained value.
+    """
 
     divergences: Annotated[tuple[str, ...], "Divergences to compare"] = tuple(_NAMES)
     levels: Annotated[int, "How many values of lambda, from 0.05 to 50, and of rho, from 0.001 to 10"] = 31
     quick: ClassVar[Mapping[str, Any]] = {"levels": 13}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, divergence and lambda."""
     weights = np.geomspace(0.05, 50.0, params.levels).tolist()
     radii = np.geomspace(1e-3, 10.0, params.levels).tolist()
@@ -48,24 +50,18 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: about 40 solutions."""
-    del item
-    return 0.15
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The value at one lambda, its matching radius and the value there; and the value at one rho."""
     from robustmdp.ambiguity import Constrained, Penalized
     from robustmdp.divergences import divergence_named
     from robustmdp.tuning import matching_radius
 
-    mdp, divergence = chain_of(item), divergence_named(item["divergence"])
+    mdp, divergence = build_chain(item), divergence_named(item["divergence"])
     penalty = Penalized(divergence, item["weight"])
     radius = matching_radius(mdp, penalty, 0, threads=1)
     ambiguities = (penalty, Constrained(divergence, radius), Constrained(divergence, item["level"]))
-    penalized, matched, constrained = (solved(mdp, each) for each in ambiguities)
+    penalized, matched, constrained = (solve_exactly(mdp, each) for each in ambiguities)
     return rows(
         item,
         radius=[radius],
@@ -75,14 +71,6 @@ def task(item: Item) -> Table:
         certified=[penalized.error_bound + matched.error_bound],
         samples=0,
     )
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, divergence, weight, radius, penalized and matched value; level (a rho), constrained value."""
-    return gather(task, items(params), params, engine)
-
-
-check = no_claims
 
 
 def figure(records: Table) -> Figure:
@@ -119,3 +107,6 @@ def _reading(stay: float, records: Table) -> str:
         f"At p = {stay:g}, every λ has a ρ with the same value: over all divergences the two differ by at most "
         f"{gaps.max():.1g}. The radius that matches λ = {at['weight'][0]:.3g}: {matches}."
     )
+
+
+EXPERIMENT = Experiment("equivalence", TITLE, Params, tasks, measure, figure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,19 +11,17 @@ import numpy.typing as npt
 
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
-from robustmdp.paper.claims import no_claims
 from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
+    Experiment,
     Item,
-    Maps,
-    chain_of,
-    complete,
-    gather,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
+    replicate,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -45,7 +42,10 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop, Replications):
-    """max |Q - Q*| and the robust value lost at the first state, by the default learner on one trajectory."""
+    """max |Q - Q*| and the robust value lost at the first state, by the default learner on one trajectory.
+
+    Rows: world, stay, restart, behaviour, budget, seed, samples, error, loss, rarest (visits of a pair).
+    """
 
     seeds: Annotated[int, "Replications of each setting"] = 10
     divergence: Annotated[str, "One of chi2, kl, tv, burg, hellinger, js, cr:K"] = "chi2"
@@ -55,7 +55,7 @@ class Params(OnLoop, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 3, "budgets": (1_000, 3_162)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, behaviour, budget and group of seeds."""
     shared = {
         "restart": params.restart,
@@ -66,11 +66,6 @@ def items(params: Params) -> list[Item]:
     }
     levels = {"world": _WORLDS, "stay": params.stay, "behaviour": _NAMES, "budget": params.budgets}
     return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
-
-
-def cost(item: Item) -> float:
-    """Seconds on one core; the function of Python is slow."""
-    return float(0.05 + len(item["seeds"]) * item["budget"] * (9e-5 if item["behaviour"] == "counts" else 1e-7))
 
 
 def prefer_rare(
@@ -102,24 +97,19 @@ def _behaviour(item: Item) -> Any:
 def _world(item: Item) -> MDP:
     from robustmdp import problems
 
-    return chain_of(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
+    return build_chain(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
 
 
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Errors and losses of some replications."""
     from robustmdp.learning import MarkovianQLearning
-    from robustmdp.planning import evaluate
 
-    mdp, ambiguity = _world(item), penalty_of(item)
-    exact = solved(mdp, ambiguity)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
-        learned = MarkovianQLearning(ambiguity, _behaviour(item)).run_many(
-            mdp, item["budget"], seeds=item["seeds"], reference=exact.q, record_every=item["budget"], threads=1
-        )
-    learned = [complete(solution) for solution in learned]
-    reached = [evaluate(mdp, solution.policy, ambiguity, tol=1e-10, threads=1).value[0] for solution in learned]
+    mdp, ambiguity = _world(item), build_penalty(item)
+    exact = solve_exactly(mdp, ambiguity)
+    learner, budget = MarkovianQLearning(ambiguity, _behaviour(item)), item["budget"]
+    learned = replicate(learner, mdp, budget, seeds=item["seeds"], reference=exact.q, record_every=budget)
+    reached = [solve_exactly(mdp, ambiguity, policy=solution.policy).value[0] for solution in learned]
     return rows(
         item,
         seed=np.array(item["seeds"]),
@@ -128,14 +118,6 @@ def task(item: Item) -> Table:
         loss=np.maximum(float(exact.value[0]) - np.array(reached), 0.0),
         rarest=np.array([int(mdp.pairs(np.asarray(solution.visits)).min()) for solution in learned]),
     )
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: world, stay, restart, behaviour, budget, seed, samples, error, loss, rarest (visits of a pair)."""
-    return gather(task, items(params), params, engine)
-
-
-check = no_claims
 
 
 def figure(records: Table) -> Figure:
@@ -173,3 +155,6 @@ def _reading(stay: float, records: Table) -> str:
     return (
         f"Errors of Q and losses of the policy after {last['budget'][0]:,} samples at p = {stay:g}. {'; '.join(parts)}."
     )
+
+
+EXPERIMENT = Experiment("exploration", TITLE, Params, tasks, measure, figure)

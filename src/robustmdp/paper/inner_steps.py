@@ -10,7 +10,7 @@ from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Penalties, Replications
-from robustmdp.paper.work import Item, Maps, gather, product, seed_groups
+from robustmdp.paper.work import Experiment, Item, product, seed_groups
 from robustmdp.table import Table
 
 TITLE = "The number of inner steps"
@@ -19,27 +19,21 @@ _OF_THE_CLAIM = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties, Replications):
-    """max |Q - Q*| along Algorithm 1 for several T'."""
+    """max |Q - Q*| along Algorithm 1 for several T'.
+
+    Rows: stay, weight, inner_steps, seed, step, samples, error.
+    """
 
     rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
     inner_levels: Annotated[tuple[int, ...], "Inner iterations T' of Algorithm 1 to compare"] = (10, 50, 100)
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "rounds": 300}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per world, weight, T' and group of seeds."""
     shared = {"restart": 0.0, "divergence": params.divergence, "discount": params.discount, "steps": params.rounds}
     levels = {"stay": params.stay, "weight": params.weights, "inner_steps": params.inner_levels}
     return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
-
-
-cost = convergence.cost
-task = convergence.task
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: stay, weight, inner_steps, seed, step, samples, error."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -79,3 +73,6 @@ def _reading(stay: float, records: Table) -> str:
         parts.append(f"{means[-1] / means[0]:.2g} at λ = {weight:g}")
     few, many = min(records.values("inner_steps")), max(records.values("inner_steps"))
     return f"At p = {stay:g}, the final error with T' = {many} relative to that with T' = {few}: {', '.join(parts)}."
+
+
+EXPERIMENT = Experiment("inner-steps", TITLE, Params, tasks, convergence.measure, figure, check)

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Penalized
-from robustmdp.divergences import KL, ChiSquare
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.planning import DualAscent
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def algorithm_3(mdp: MDP, ambiguity: Penalized, steps: int, inner_steps: int) -> Iterator[FloatArray]:
@@ -22,7 +19,7 @@ def algorithm_3(mdp: MDP, ambiguity: Penalized, steps: int, inner_steps: int) ->
     bellman = RobustBellman(mdp, ambiguity, threads=1)
     v = np.full(mdp.n_states, mdp.value_range[1])
     yield v
-    if ambiguity.divergence in (ChiSquare(), KL()):
+    if ambiguity.divergence.ascent is not None:
         for progress in islice(DualAscent(steps, inner_steps).iterate(bellman, None, 0.0), steps):
             yield progress.swept
         return

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnChain, Replications
-from robustmdp.paper.work import Item, Maps, chain_of, gather, penalty_of, product, rows, solved, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ _FORGOTTEN = 0.01  # of the largest value, by which models may still differ
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Replications):
-    """Values of chains with other probabilities or other successors; gaps |TV1 - TV2| of random V; chi-square."""
+    """Values of chains with other probabilities or other successors; gaps |TV1 - TV2| of random V; chi-square.
+
+    Rows: part, stay, weight, seed, and the deviations or the gaps and their formulas.
+    """
 
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e4)
     others: Annotated[tuple[float, ...], "Other probabilities p to compare values with"] = (0.2, 0.5, 0.95)
@@ -35,7 +39,7 @@ class Params(OnChain, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 20}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per part, world and weight."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": "chi2", "leak": params.leak}
     lists = {"others": list(params.others), "seeds": list(range(params.seeds))}
@@ -43,13 +47,8 @@ def items(params: Params) -> list[Item]:
     return [{**item, **shared, **lists} for item in each]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(0.02 + 0.0005 * len(item["seeds"]))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Deviations of values, or gaps beside their formulas; what a part does not measure is NaN."""
     found = _deviations(item) if item["part"] == _VALUE else _gaps(item)
     names = ("same_support", "other_support", "largest", "gap", "least", "least_of_support", "mean", "q_gap")
@@ -58,12 +57,12 @@ def task(item: Item) -> Table:
     return rows(item, seed=np.arange(count), samples=0, **columns)
 
 
-def _deviations(item: Item) -> dict[str, curves.FloatArray]:
+def _deviations(item: Item) -> dict[str, FloatArray]:
     """Largest difference of V* from that of chains with the same successors, and with one more."""
-    ambiguity, mdp = penalty_of(item), chain_of(item)
-    value = solved(mdp, ambiguity).value
-    same = [solved(chain_of({**item, "stay": stay}), ambiguity).value for stay in item["others"]]
-    leaking = solved(_leaking(mdp, item["leak"]), ambiguity).value
+    ambiguity, mdp = build_penalty(item), build_chain(item)
+    value = solve_exactly(mdp, ambiguity).value
+    same = [solve_exactly(build_chain({**item, "stay": stay}), ambiguity).value for stay in item["others"]]
+    leaking = solve_exactly(_leaking(mdp, item["leak"]), ambiguity).value
     return {
         "same_support": np.array([max(float(np.abs(other - value).max()) for other in same)]),
         "other_support": np.array([float(np.abs(leaking - value).max())]),
@@ -88,12 +87,12 @@ def _leaking(mdp: MDP, leak: float) -> MDP:
     )
 
 
-def _gaps(item: Item) -> dict[str, curves.FloatArray]:
+def _gaps(item: Item) -> dict[str, FloatArray]:
     """|TV1 - TV2| for V1 and V2 uniform in [0, 1/(1-discount)]^S, and what it is said to be."""
     from robustmdp.operators import RobustBellman
 
-    mdp = chain_of(item)
-    bellman, starts, discount = RobustBellman(mdp, penalty_of(item), threads=1), mdp.indptr[:-1], mdp.discount
+    mdp = build_chain(item)
+    bellman, starts, discount = RobustBellman(mdp, build_penalty(item), threads=1), mdp.indptr[:-1], mdp.discount
     found = []
     for seed in item["seeds"]:
         one, two = np.random.default_rng(seed).uniform(0.0, 1.0 / (1.0 - discount), (2, mdp.n_states))
@@ -112,11 +111,6 @@ def _gaps(item: Item) -> dict[str, curves.FloatArray]:
             )
         )
     return dict(zip(("gap", "least", "least_of_support", "mean", "q_gap"), np.array(found).T, strict=True))
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: part, stay, weight, seed, and the deviations or the gaps and their formulas."""
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -150,7 +144,7 @@ def _forgets(values: Table) -> Finding:
     return Finding("does not hold", numbers, test, f"Probabilities still matter: V* differs by {same:.3g}.")
 
 
-def _ratios(gap: curves.FloatArray, formula: curves.FloatArray) -> tuple[str, float]:
+def _ratios(gap: FloatArray, formula: FloatArray) -> tuple[str, float]:
     """Quantiles of gap/formula in words, and the share of seeds in which they agree."""
     ratio = gap / formula
     low, middle, high = np.quantile(ratio, [0.05, 0.5, 0.95])
@@ -229,3 +223,6 @@ def _reading(stay: float, values: Table, gaps: Table) -> str:
         f"At p = {stay:g} and λ = {least:g}, other probabilities change the value by {of['same_support'][0]:.2g}, "
         f"another successor by {of['other_support'][0]:.2g}; the median gap is {ratio:.2g} times its formula."
     )
+
+
+EXPERIMENT = Experiment("limits", TITLE, Params, tasks, measure, figure, check)

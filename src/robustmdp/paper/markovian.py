@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from robustmdp.app.page import Curve, Figure, Panel
-from robustmdp.paper import claims, convergence, curves
+from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnLoop, Penalties, Replications
-from robustmdp.paper.work import Item, Maps, gather, learned, penalty_of, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table
 
 TITLE = "Convergence on one trajectory"
@@ -31,7 +31,10 @@ _CONVERGED = 0.05  # of the first error
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop, Penalties, Replications):
-    """max |Q - Q*| along a trajectory, and along Algorithm 1 in the same world."""
+    """max |Q - Q*| along a trajectory, and along Algorithm 1 in the same world.
+
+    Rows: algorithm, stay, restart, weight, behaviour, seed, step, samples, error, status.
+    """
 
     transitions: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
     behaviour: Annotated[float, "Probability pi of action 1"] = 0.5
@@ -40,7 +43,7 @@ class Params(OnLoop, Penalties, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "transitions": 200_000, "rounds": 100}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per algorithm, world, weight and group of seeds."""
     algorithms = [PAPER, DEFAULT, ALGORITHM_1]
     if params.divergence == "chi2":  # to the letter, nothing keeps the others inside their domain
@@ -59,14 +62,6 @@ def items(params: Params) -> list[Item]:
     return listed
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    if item["algorithm"] == ALGORITHM_1:
-        return convergence.cost(item)
-    per_step = {LITERAL: 2e-8, PAPER: 4.5e-8, DEFAULT: 6e-8}[item["algorithm"]]
-    return float(0.02 + len(item["seeds"]) * item["steps"] * per_step)
-
-
 def learner_of(item: Item, ambiguity: Any) -> Any:
     """The algorithm of an item."""
     from robustmdp.learning import GenerativeQLearning, MarkovianQLearning
@@ -80,16 +75,11 @@ def learner_of(item: Item, ambiguity: Any) -> Any:
 
 
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Some replications of one algorithm; ours starts at 0, the paper's at the largest value."""
-    learner = learner_of(item, penalty_of(item))
+    learner = learner_of(item, build_penalty(item))
     start = 0.0 if item["algorithm"] == DEFAULT else 1.0 / (1.0 - item["discount"])
-    return learned(item, learner, start=start, every=max(1, item["steps"] // (10 * _POINTS)), dense=10)
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: algorithm, stay, restart, weight, behaviour, seed, step, samples, error, status."""
-    return gather(task, items(params), params, engine)
+    return trace_errors(item, learner, start=start, every=max(1, item["steps"] // (10 * _POINTS)), dense=10)
 
 
 def check(records: Table) -> list[Claim]:
@@ -257,3 +247,6 @@ def _reading(stay: float, records: Table) -> str:
         f"error of our default after the same transitions is smaller by factors of {ratios.min():.2g} to "
         f"{ratios.max():.2g}."
     )
+
+
+EXPERIMENT = Experiment("markovian", TITLE, Params, tasks, measure, figure, check)

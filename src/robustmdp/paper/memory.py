@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,9 +12,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from robustmdp.app.page import Curve, Figure, Key, Panel
-from robustmdp.paper.claims import no_claims
 from robustmdp.paper.params import Record
-from robustmdp.paper.work import Item, Maps, complete, gather, rows, timed
+from robustmdp.paper.work import Experiment, Item, replicate, rows, timed
 from robustmdp.table import Table
 
 TITLE = "Memory"
@@ -33,7 +31,10 @@ _DRAWS_PER_TRANSITION = 3  # each of the |S|²|A| transitions is seen with proba
 
 @dataclass(frozen=True, kw_only=True)
 class Params(Record):
-    """Bytes at the peak of a run, in a world where any state may follow any other."""
+    """Bytes at the peak of a run, in a world where any state may follow any other.
+
+    Rows: method, states, actions, samples, peak_bytes.
+    """
 
     actions: Annotated[int, "Actions of every state"] = 4
     states: Annotated[tuple[int, ...], "Sizes |S| for the learners"] = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
@@ -42,7 +43,7 @@ class Params(Record):
     quick: ClassVar[Mapping[str, Any]] = {"states": (3162, 31_623), "model_states": (32, 128)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per method and size."""
     listed = []
     for method in _NAMES:
@@ -54,33 +55,26 @@ def items(params: Params) -> list[Item]:
     return listed
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core, most of them for compiling the world."""
-    return 2.0 + (1e-4 if item["method"] == "algorithm-1" else 2.5e-6) * _samples(item)
-
-
 def _samples(item: Item) -> int:
     pairs = item["states"] * item["actions"]
     return int(_DRAWS_PER_TRANSITION * item["states"] * pairs if item["method"] == _MODEL_BASED else 2 * pairs)
 
 
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """One run, with Python's own account of what NumPy allocated."""
     for module in ("scipy.sparse.csgraph", "scipy.sparse.linalg"):  # planning's lazy imports are not memory, either
         import_module(module)
     world, learner = _world(item), _learner(item)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # pairs that a short trajectory never visits
-        complete(learner.run(world, samples=2 * world.n_pairs))  # what is compiled now is not the learner's memory
-        gc.collect()
-        tracemalloc.start()
-        try:
-            before, _ = tracemalloc.get_traced_memory()
-            solution = complete(learner.run(world, samples=_samples(item)))
-            peak = tracemalloc.get_traced_memory()[1] - before
-        finally:
-            tracemalloc.stop()
+    replicate(learner, world, samples=2 * world.n_pairs, seeds=1)  # what is compiled now is not the learner's memory
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        (solution,) = replicate(learner, world, samples=_samples(item), seeds=1)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
     return rows(item, samples=[solution.samples], peak_bytes=[peak])
 
 
@@ -113,14 +107,6 @@ def _learner(item: Item) -> Any:
         _MODEL_BASED: lambda: learning.PlugIn(doubt),
     }
     return makers[item["method"]]()
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: method, states, actions, samples, peak_bytes."""
-    return gather(task, items(params), params, engine)
-
-
-check = no_claims
 
 
 def figure(records: Table) -> Figure:
@@ -161,3 +147,6 @@ def _reading(records: Table) -> str:
         else:
             parts.append(f"{_NAMES[method]} {peak / pairs:.0f} bytes per pair at |S||A| = {pairs:,}")
     return f"{'; '.join(parts)}."
+
+
+EXPERIMENT = Experiment("memory", TITLE, Params, tasks, measure, figure)

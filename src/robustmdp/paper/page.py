@@ -74,7 +74,7 @@ def _caveat(records: Mapping[str, Table]) -> tuple[Paragraph, ...]:
 
 def departures(name: str, table: Table) -> list[str]:
     """The parameters of an experiment that differ from its defaults, the world's apart."""
-    usual = msgspec.json.decode(msgspec.json.encode(dataclasses.asdict(experiment_named(name).Params())))
+    usual = msgspec.json.decode(msgspec.json.encode(dataclasses.asdict(experiment_named(name).parameters())))
     return [key for key, value in table.notes["parameters"].items() if key != "stay" and usual.get(key) != value]
 
 
@@ -105,7 +105,7 @@ def _details(claims: Table) -> tuple[DataTable, DataTable]:
 def _settings(name: str, table: Table) -> tuple[Paragraph, Listing]:
     parameters = [(key.replace("_", " "), _words(value)) for key, value in table.notes["parameters"].items()]
     facts = [("rows", f"{len(table):,}"), ("seconds", f"{table.notes.get('wall_seconds', 0):,.1f}")]
-    return Paragraph(f"{name}: {experiment_named(name).TITLE}"), Listing(tuple(parameters + facts))
+    return Paragraph(f"{name}: {experiment_named(name).title}"), Listing(tuple(parameters + facts))
 
 
 def _words(value: Any) -> str:

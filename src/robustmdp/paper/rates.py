@@ -14,12 +14,11 @@ from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Claim, Finding
 from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
+    Experiment,
     Item,
-    Maps,
-    chain_of,
-    final_errors,
-    gather,
-    penalty_of,
+    build_chain,
+    build_penalty,
+    measure_final_errors,
     product,
     seed_groups,
     timed,
@@ -41,7 +40,10 @@ _AVERAGED, _PAIRS = 0.5, 20  # the burn-in of averages; pairs of the chain
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop, Replications):
-    """max |Q - Q*| at the end of runs of several lengths, all in the chain that returns, chi-square."""
+    """max |Q - Q*| at the end of runs of several lengths, all in the chain that returns, chi-square.
+
+    Rows: method, stay, restart, weight, budget, seed, samples, error.
+    """
 
     seeds: Annotated[int, "Replications of each setting"] = 50
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1.0, 10.0)
@@ -49,16 +51,11 @@ class Params(OnLoop, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "budgets": (10_000, 31_623, 100_000)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per method, world, weight, budget and group of seeds."""
     shared = {"restart": params.restart, "discount": params.discount, "divergence": "chi2"}
     levels = {"method": NAMES, "stay": params.stay, "weight": params.weights, "budget": params.budgets}
     return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
-
-
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(0.02 + len(item["seeds"]) * item["budget"] * 2.5e-8)
 
 
 def _learner(item: Item) -> Any:
@@ -66,7 +63,7 @@ def _learner(item: Item) -> Any:
     from robustmdp.learning.schedules import Polynomial
     from robustmdp.theory import curvature
 
-    ambiguity, rounds = penalty_of(item), item["budget"] / _PAIRS
+    ambiguity, rounds = build_penalty(item), item["budget"] / _PAIRS
     equal = max(1, math.isqrt(int(rounds)))  # T' = T
     fewer = max(1, round(rounds ** (1.0 / 3.0)))  # T' = sqrt(T)
     kappa = curvature(item["weight"], item["discount"])
@@ -86,14 +83,9 @@ def _learner(item: Item) -> Any:
 
 
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The final errors of some replications."""
-    return final_errors(item, chain_of(item), _learner(item))
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: method, stay, restart, weight, budget, seed, samples, error."""
-    return gather(task, items(params), params, engine)
+    return measure_final_errors(item, build_chain(item), _learner(item))
 
 
 def check(records: Table) -> list[Claim]:
@@ -198,3 +190,6 @@ def _reading(stay: float, records: Table) -> str:
         parts.append(f"{name} {' and '.join(fits)}")
     weights = " and ".join(f"{weight:g}" for weight in records.values("weight"))
     return f"Exponents at p = {stay:g} and λ = {weights}: {'; '.join(parts)}."
+
+
+EXPERIMENT = Experiment("rates", TITLE, Params, tasks, measure, figure, check)

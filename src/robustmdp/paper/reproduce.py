@@ -23,12 +23,16 @@ from robustmdp.table import Table
 
 
 class Progress(NamedTuple):
-    """How far everything is; `share` is by expected time, not by number."""
+    """How far everything is."""
 
     experiment: str
     done: int
     tasks: int
-    share: float
+
+    @property
+    def share(self) -> float:
+        """Of all tasks."""
+        return self.done / self.tasks if self.tasks else 1.0
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,8 @@ class Reproduction:
 
 def chosen_records(names: Iterable[str] = ()) -> dict[str, type[Any]]:
     """The records of parameters of the chosen experiments, of all if none is named."""
-    chosen = list(names) or list(NAMES)
-    modules = {name: experiment_named(name) for name in chosen}
-    return {name: modules[name].Params for name in NAMES if name in modules}
+    chosen = {name: experiment_named(name).parameters for name in list(names) or NAMES}
+    return {name: chosen[name] for name in NAMES if name in chosen}
 
 
 def plan(names: Iterable[str] = (), *, quick: bool = False, **given: Any) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def reproduce(
             folder.keep(name, experiment_named(name).run(params, kept))
         folder.forget(tasks)
         meter.report("drawing")
-        made = ink(folder, engine)
+        made = draw_all(folder, engine)
         if as_csv:
             for name, table in made.records.items():
                 folder.keep_csv(name, table)
@@ -101,7 +104,7 @@ def reproduce(
 def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
     for name, params in planned.items():
         experiment = experiment_named(name)
-        yield from (key_of(experiment.task, item) for item in experiment.items(params))
+        yield from (key_of(experiment.measure, item) for item in experiment.tasks(params))
 
 
 def _save(path: Path, table: Table) -> None:
@@ -109,33 +112,25 @@ def _save(path: Path, table: Table) -> None:
 
 
 class _Meter:
-    """Adds up expected seconds over all tasks of all experiments."""
+    """Counts the tasks of all experiments."""
 
     def __init__(self, planned: Mapping[str, Any], report: Callable[[Progress], None] | None) -> None:
-        costs = [
-            experiment_named(name).cost(item)
-            for name, params in planned.items()
-            for item in experiment_named(name).items(params)
-        ]
-        self.planned = planned
-        self._tasks, self._cost, self._report = len(costs), sum(costs), report
-        self._done, self._spent = 0, 0.0
+        self.planned, self._report, self._done = planned, report, 0
+        self._tasks = sum(len(experiment_named(name).tasks(params)) for name, params in planned.items())
 
     def advance(self, name: str, item: Item, fresh: bool) -> None:
         """One task more is done, or was found done."""
-        del fresh
+        del item, fresh
         self._done += 1
-        self._spent += experiment_named(name).cost(item)
         self.report(name)
 
     def report(self, name: str) -> None:
         """Tell how far everything is."""
         if self._report is not None:
-            share = min(1.0, self._spent / self._cost) if self._tasks else 1.0
-            self._report(Progress(name, self._done, self._tasks, share))
+            self._report(Progress(name, self._done, self._tasks))
 
 
-def ink(folder: Folder, engine: Engine) -> Reproduction:
+def draw_all(folder: Folder, engine: Engine) -> Reproduction:
     """Claims, pictures and page, from the records alone."""
     records: dict[str, Table] = {}
     for name in folder.present():

@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
-from robustmdp.paper.claims import no_claims
 from robustmdp.paper.params import OnLoop, Replications
-from robustmdp.paper.work import Item, Maps, chain_of, final_errors, gather, product, seed_groups, timed
+from robustmdp.paper.work import Experiment, Item, build_chain, measure_final_errors, product, seed_groups, timed
 from robustmdp.table import Table
 
 TITLE = "Error against samples"
@@ -33,7 +32,10 @@ _SECONDS_PER_SAMPLE = {"plug-in": 6e-8, "mlmc": 3e-6}
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnLoop, Replications):
-    """max |Q - Q*| at the end of runs of several lengths, all in the chain that returns."""
+    """max |Q - Q*| at the end of runs of several lengths, all in the chain that returns.
+
+    Rows: doubt, method, stay, restart, budget, seed, samples, error.
+    """
 
     seeds: Annotated[int, "Replications of each setting"] = 25
     weight: Annotated[float, "Penalty lambda"] = 1.0
@@ -43,7 +45,7 @@ class Params(OnLoop, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 4, "budgets": (10_000, 31_623, 100_000)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per kind of doubt, method, world, budget and group of seeds."""
     shared = {
         "restart": params.restart,
@@ -62,15 +64,10 @@ def items(params: Params) -> list[Item]:
     return listed
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(0.05 + len(item["seeds"]) * item["budget"] * _SECONDS_PER_SAMPLE.get(item["method"], 5e-8))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """The final errors of some replications."""
-    return final_errors(item, chain_of(item), _learner(item, _ambiguity(item)))
+    return measure_final_errors(item, build_chain(item), _learner(item, _ambiguity(item)))
 
 
 def _ambiguity(item: Item) -> Any:
@@ -94,14 +91,6 @@ def _learner(item: Item, ambiguity: Any) -> Any:
         "mlmc": lambda: learning.MultilevelQLearning(ambiguity),
     }
     return makers[item["method"]]()
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: doubt, method, stay, restart, budget, seed, samples, error."""
-    return gather(task, items(params), params, engine)
-
-
-check = no_claims
 
 
 def figure(records: Table) -> Figure:
@@ -145,3 +134,6 @@ def _reading(stay: float, records: Table) -> str:
             sentences.append(f"{_NAMES[method]} {values[:, -1].mean():.3g}{fitted}")
         parts.append(f"{title}: {', '.join(sentences)}")
     return f"Errors after {largest:,} samples at p = {stay:g}, with the fitted exponents. {'; '.join(parts)}."
+
+
+EXPERIMENT = Experiment("sample-efficiency", TITLE, Params, tasks, measure, figure)

@@ -8,22 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
 from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import (
+    Experiment,
     Item,
-    Maps,
-    chain_of,
-    gather,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -31,7 +30,6 @@ from robustmdp.table import Table
 if TYPE_CHECKING:
     from robustmdp.models import MDP
 
-FloatArray = npt.NDArray[np.float64]
 
 TITLE = "Statistical errors"
 _FIRST_STAGE = 10.0  # the first stage lasts while the error is this many times its last value
@@ -45,7 +43,11 @@ _NEAR = 0.1  # of an exponent in lambda from the bound's
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Penalties, Replications):
-    """max |V - V*| where V is the solution of an estimated model."""
+    """max |V - V*| where V is the solution of an estimated model.
+
+    Rows: method, stay, weight, size, seed, step, error, worst_state.
+    The methods are algorithm-3 along its steps, exact by size, and exact-by-weight.
+    """
 
     samples_per_pair: Annotated[int, "Transitions per pair from which the model is estimated"] = 1000
     sweeps: Annotated[int, "Outer iterations T of Algorithm 3"] = 100
@@ -69,7 +71,7 @@ class Params(OnChain, Penalties, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "sizes": (100, 1_000, 10_000, 100_000)}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """Curves at one size, and exact solutions at every size and, at that size, for small weights as well."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": params.divergence}
     budget = {"steps": params.sweeps, "inner_steps": params.ascent_steps}
@@ -83,23 +85,18 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core."""
-    return float(len(item["seeds"]) * (0.004 + 2e-7 * item["steps"] * item["inner_steps"]))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Errors of some replications."""
     from robustmdp.paper.iterates import algorithm_3
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
-    truth = solved(mdp, ambiguity).value
+    mdp, ambiguity = build_chain(item), build_penalty(item)
+    truth = solve_exactly(mdp, ambiguity).value
     tables = []
     for seed in item["seeds"]:
-        guess = estimated(mdp, item["size"], seed)
+        guess = estimate_model(mdp, item["size"], seed)
         if item["method"] != _ON_A_CURVE:
-            values = solved(guess, ambiguity).value[None]
+            values = solve_exactly(guess, ambiguity).value[None]
         else:
             values = np.array(list(algorithm_3(guess, ambiguity, item["steps"], item["inner_steps"])))
         errors = np.abs(values - truth)
@@ -116,7 +113,7 @@ def task(item: Item) -> Table:
     return Table.concat(tables)
 
 
-def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
+def estimate_model(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
     """The model of relative frequencies; the same for every weight, so that weights can be compared seed by seed."""
     from robustmdp.models import MDP
 
@@ -135,14 +132,6 @@ def estimated(mdp: MDP, samples_per_pair: int, seed: int) -> MDP:
         mdp.discount,
         n_states=mdp.n_states,
     )
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: method, stay, weight, size, seed, step, error, worst_state.
-
-    The methods are algorithm-3 along its steps, exact by size, and exact-by-weight.
-    """
-    return gather(task, items(params), params, engine)
 
 
 def check(records: Table) -> list[Claim]:
@@ -350,3 +339,6 @@ def _reading(stay: float, along: Table, sizes: Table) -> str:
         f"At p = {stay:g} the error that stays is {means[0]:.3g} at λ = {weights[0]:g} and {means[-1]:.3g} at "
         f"λ = {weights[-1]:g}; it is largest at λ = {weights[means.argmax()]:g} ({means.max():.3g}).{fitted}"
     )
+
+
+EXPERIMENT = Experiment("statistical", TITLE, Params, tasks, measure, figure, check)

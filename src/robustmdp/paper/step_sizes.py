@@ -8,21 +8,21 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Exponent, Finding, Verdict
 from robustmdp.paper.params import OnChain, Replications
 from robustmdp.paper.work import (
+    Experiment,
     Item,
-    Maps,
-    chain_of,
-    complete,
-    gather,
-    penalty_of,
+    build_chain,
+    build_penalty,
     product,
+    replicate,
     rows,
     seed_groups,
-    solved,
+    solve_exactly,
     timed,
 )
 from robustmdp.table import Table
@@ -35,7 +35,10 @@ _NEAR = 0.1  # of an exponent from the one that is claimed
 
 @dataclass(frozen=True, kw_only=True)
 class Params(OnChain, Replications):
-    """sup J - J(eta_T') at V*, the largest of all pairs, and max |Q_T - Q*|; chi-square."""
+    """sup J - J(eta_T') at V*, the largest of all pairs, and max |Q_T - Q*|; chi-square.
+
+    Rows: loop, stay, weight, power (0: the paper's steps), seed, step, error.
+    """
 
     seeds: Annotated[int, "Replications of each setting"] = 100
     weights: Annotated[tuple[float, ...], "Penalties lambda"] = (1.0, 10.0)
@@ -52,7 +55,7 @@ class Params(OnChain, Replications):
     quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "inner_lengths": (300, 1_000, 3_000), "rounds": 300}
 
 
-def items(params: Params) -> list[Item]:
+def tasks(params: Params) -> list[Item]:
     """One per loop, world, weight, power and group of seeds."""
     shared = {"restart": 0.0, "discount": params.discount, "divergence": "chi2"}
     levels = {"stay": params.stay, "weight": params.weights, "seeds": list(seed_groups(params.seeds))}
@@ -64,14 +67,8 @@ def items(params: Params) -> list[Item]:
     ]
 
 
-def cost(item: Item) -> float:
-    """Seconds on one core: 20 pairs."""
-    steps = sum(item["lengths"]) if item["loop"] == _INNER else item["lengths"][-1] * (item["inner_steps"] + 1)
-    return float(len(item["seeds"]) * (0.05 + 20 * steps * 1.5e-8))
-
-
 @timed
-def task(item: Item) -> Table:
+def measure(item: Item) -> Table:
     """Some replications of one loop."""
     found = _inner_errors(item) if item["loop"] == _INNER else _outer_errors(item)
     seeds, lengths = item["seeds"], item["lengths"]
@@ -80,15 +77,15 @@ def task(item: Item) -> Table:
     )
 
 
-def _inner_errors(item: Item) -> curves.FloatArray:
+def _inner_errors(item: Item) -> FloatArray:
     """(seeds, lengths): the largest sup J - J(eta) over pairs, eta after so many steps from 0 with V = V*."""
     from robustmdp.ambiguity import worst_case
     from robustmdp.learning import learn_worst_case
     from robustmdp.learning.schedules import Polynomial, Theorem41
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
     largest, weight, power = 1.0 / (1.0 - item["discount"]), item["weight"], item["power"]
-    v = np.clip(solved(mdp, ambiguity).value, 0.0, largest)
+    v = np.clip(solve_exactly(mdp, ambiguity).value, 0.0, largest)
     steps = Theorem41() if power == _OF_THE_PAPER else Polynomial(weight, power)
     found = np.zeros((len(item["seeds"]), len(item["lengths"])))
     for row, seed in enumerate(item["seeds"]):
@@ -103,26 +100,20 @@ def _inner_errors(item: Item) -> curves.FloatArray:
     return found
 
 
-def _outer_errors(item: Item) -> curves.FloatArray:
+def _outer_errors(item: Item) -> FloatArray:
     """(seeds, lengths): max |Q - Q*| of Algorithm 1 after so many outer iterations."""
     from robustmdp.learning import GenerativeQLearning
     from robustmdp.learning.schedules import Polynomial
 
-    mdp, ambiguity = chain_of(item), penalty_of(item)
+    mdp, ambiguity = build_chain(item), build_penalty(item)
     learner = GenerativeQLearning.paper(ambiguity, item["inner_steps"])
     if item["power"] != _OF_THE_PAPER:
         learner = replace(learner, q_steps=Polynomial(1.0, item["power"]))
     first, *_, last = item["lengths"]
-    runs = learner.run_many(
-        mdp, last, seeds=item["seeds"], reference=solved(mdp, ambiguity).q, record_every=first, threads=1
-    )
+    exact = solve_exactly(mdp, ambiguity).q
+    runs = replicate(learner, mdp, last, seeds=item["seeds"], reference=exact, record_every=first)
     places = np.array(item["lengths"]) // first - 1
-    return np.array([complete(run).trace["error"][places] for run in runs])
-
-
-def run(params: Params, engine: Maps) -> Table:
-    """Rows: loop, stay, weight, power (0: the paper's steps), seed, step, error."""
-    return gather(task, items(params), params, engine)
+    return np.array([run.trace["error"][places] for run in runs])
 
 
 def check(records: Table) -> list[Claim]:
@@ -229,3 +220,6 @@ def _reading(stay: float, records: Table) -> str:
         x, errors = curves.by_seed(of, "step")
         fits.append(f"{curves.exponent(x, errors.mean(axis=0))[0]:.2f} ({_name(power)}, λ = {weight:g})")
     return f"Exponents of the inner loop at p = {stay:g}, by k: {', '.join(fits)}."
+
+
+EXPERIMENT = Experiment("step-sizes", TITLE, Params, tasks, measure, figure, check)

@@ -7,53 +7,66 @@ import functools
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import __version__
+from robustmdp.engine import Engine, Serial
+from robustmdp.paper.claims import Claim, no_claims
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Penalized
     from robustmdp.app.page import Figure
     from robustmdp.models import MDP
-    from robustmdp.paper.claims import Claim
     from robustmdp.result import Solution
 
-FloatArray = npt.NDArray[np.float64]
 Item = dict[str, Any]
 VOLATILE = ("seconds", "peak_bytes")  # columns that the clock and the machine write: no two runs agree on them
 _SEEDS_AT_ONCE = 25  # replications that share compiled calls, and the work that a kill can lose
 
 
-class Maps(Protocol):
-    """Where work runs."""
+@dataclass(frozen=True)
+class Experiment:
+    """One figure and its claims.
 
-    def map(self, task: Callable[[Item], Table], items: Sequence[Item]) -> list[Table]: ...
+    Attributes
+    ----------
+    name : on the command line
+    parameters : their record, whose fields are the command's options
+    tasks : (parameters) -> settings of each task, plain dicts
+    measure : (task) -> rows; tasks of two experiments with the same `measure` and settings are run once
+    figure : (records) -> what is drawn
+    check : (records) -> claims
+    """
 
+    name: str
+    title: str
+    parameters: type[Any]
+    tasks: Callable[[Any], list[Item]]
+    measure: Callable[[Item], Table]
+    figure: Callable[[Table], Figure]
+    check: Callable[[Table], list[Claim]] = no_claims
 
-class Experiment(Protocol):
-    """A module of this room: one record of parameters, the work, the claims and the figure."""
-
-    TITLE: str
-    Params: type[Any]
-
-    def items(self, params: Any) -> list[Item]: ...
-
-    def cost(self, item: Item) -> float:
-        """Seconds on one core, roughly."""
-
-    def task(self, item: Item) -> Table: ...
-
-    def run(self, params: Any, engine: Maps) -> Table: ...
-
-    def check(self, records: Table) -> list[Claim]: ...
-
-    def figure(self, records: Table) -> Figure: ...
+    def run(self, params: Any, engine: Engine) -> Table:
+        """The records: all rows in the order of the tasks, with notes on where they come from."""
+        began = time.time()
+        tables = engine.map(self.measure, self.tasks(params))
+        return Table.concat(tables).with_notes(
+            version=__version__,
+            parameters=dataclasses.asdict(params),
+            started=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)),
+            wall_seconds=round(time.time() - began, 2),  # of this call; tasks found done took theirs before
+            task_seconds=round(sum(float(table["seconds"][0]) for table in tables), 2),
+            python=platform.python_version(),
+            numpy=version("numpy"),
+            machine=f"{platform.system()} {platform.machine()}",
+        )
 
 
 def timed(task: Callable[[Item], Table]) -> Callable[[Item], Table]:
@@ -68,22 +81,6 @@ def timed(task: Callable[[Item], Table]) -> Callable[[Item], Table]:
     return with_seconds
 
 
-def gather(task: Callable[[Item], Table], items: Sequence[Item], params: Any, engine: Maps) -> Table:
-    """All rows, in the order of the items, with notes on where they come from."""
-    began = time.time()
-    tables = engine.map(task, items)
-    return Table.concat(tables).with_notes(
-        version=__version__,
-        parameters=dataclasses.asdict(params),
-        started=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)),
-        wall_seconds=round(time.time() - began, 2),  # of this call; tasks found done took theirs before
-        task_seconds=round(sum(float(table["seconds"][0]) for table in tables), 2),
-        python=platform.python_version(),
-        numpy=version("numpy"),
-        machine=f"{platform.system()} {platform.machine()}",
-    )
-
-
 def rows(item: Item, **columns: Any) -> Table:
     """Columns, and the settings of the item beside them, in an order that experiments that share a task agree on."""
     settings = {name: value for name, value in sorted(item.items()) if not isinstance(value, list)}
@@ -96,14 +93,14 @@ def seed_groups(seeds: int) -> Iterator[list[int]]:
         yield list(range(first, min(first + _SEEDS_AT_ONCE, seeds)))
 
 
-def chain_of(item: Item) -> MDP:
+def build_chain(item: Item) -> MDP:
     """The paper's chain with the p and q of an item."""
     from robustmdp import problems
 
     return problems.chain(item["stay"], item.get("restart", 0.0), item["discount"])
 
 
-def penalty_of(item: Item) -> Penalized:
+def build_penalty(item: Item) -> Penalized:
     """The ambiguity of an item."""
     from robustmdp.ambiguity import Penalized
     from robustmdp.divergences import divergence_named
@@ -111,52 +108,42 @@ def penalty_of(item: Item) -> Penalized:
     return Penalized(divergence_named(item["divergence"]), item["weight"])
 
 
-def solved(mdp: MDP, ambiguity: Any, tol: float = 1e-10) -> Solution:
-    """The exact solution; Ctrl-C is not to be taken for one."""
-    from robustmdp.planning import solve
+def solve_exactly(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = None) -> Solution:
+    """The exact solution, or that of a policy; Ctrl-C raises, so that no record holds half of one."""
+    from robustmdp.planning.solving import solve_or_raise
 
-    return complete(solve(mdp, ambiguity, tol=tol, threads=1))
-
-
-def complete(solution: Solution) -> Solution:
-    """The solution, if its run was not stopped by Ctrl-C, which a solver only notes."""
-    if solution.status.code == "interrupted":
-        raise KeyboardInterrupt
-    return solution
+    return solve_or_raise(mdp, ambiguity, policy=policy, tol=tol, threads=1)
 
 
-def learned(item: Item, learner: Any, *, start: float, every: int, dense: int) -> Table:
+def replicate(learner: Any, world: Any, steps: int | None = None, **settings: Any) -> list[Solution]:
+    """Runs with several seeds; Ctrl-C raises here as well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
+        found: list[Solution] = learner.run_many(world, steps, threads=1, engine=Serial(), **settings)
+    return found
+
+
+def trace_errors(item: Item, learner: Any, *, start: float, every: int, dense: int) -> Table:
     """The error of a learner along its runs, from Q = `start` at step 0.
 
     Of the records, one every so many steps, the first `dense` are kept, then each tenth, and the last.
     """
-    mdp = chain_of(item)
-    exact = solved(mdp, learner.ambiguity).q
+    mdp = build_chain(item)
+    exact = solve_exactly(mdp, learner.ambiguity).q
     first = float(np.abs(start - mdp.pairs(exact)).max())
 
     def keep(step: int) -> bool:
         return step <= dense * every or step % (10 * every) == 0 or step == item["steps"]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # pairs never visited: their error says it
-        solutions = learner.run_many(
-            mdp, item["steps"], seeds=item["seeds"], reference=exact, record_every=every, threads=1
-        )
-    runs = zip(item["seeds"], map(complete, solutions), strict=True)
+    solutions = replicate(learner, mdp, item["steps"], seeds=item["seeds"], reference=exact, record_every=every)
+    runs = zip(item["seeds"], solutions, strict=True)
     return Table.concat([_run_rows(item, *run, first, keep) for run in runs])
 
 
-def final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
+def measure_final_errors(item: Item, mdp: MDP, learner: Any) -> Table:
     """The errors of some replications after item["budget"] samples."""
-    solutions = learner.run_many(
-        mdp,
-        samples=item["budget"],
-        seeds=item["seeds"],
-        reference=solved(mdp, learner.ambiguity).q,
-        record_every=item["budget"],
-        threads=1,
-    )
-    solutions = [complete(solution) for solution in solutions]
+    budget, exact = item["budget"], solve_exactly(mdp, learner.ambiguity).q
+    solutions = replicate(learner, mdp, samples=budget, seeds=item["seeds"], reference=exact, record_every=budget)
     return rows(
         item,
         seed=np.array(item["seeds"]),

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
@@ -37,8 +38,6 @@ from robustmdp.planning.run import (
 )
 from robustmdp.planning.value_iteration import ValueIteration
 from robustmdp.result import Solution, Status
-
-FloatArray = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(float).eps)
 _FIRST_LOSS = 1e-6  # values of problems with more are a bad start for those with less, if news has far to go

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
@@ -18,9 +19,6 @@ from robustmdp.planning.policy_iteration import PolicyIteration, Work
 from robustmdp.planning.run import bounds, check_discounted, run
 from robustmdp.planning.solving import solve
 from robustmdp.result import Solution, Status
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _LOOKS = 5  # with a joint step between each two, before policy iteration takes over
 _POINTS = 3  # earlier solutions through which the next one is extrapolated

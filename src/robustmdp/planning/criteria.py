@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
@@ -20,8 +21,6 @@ from robustmdp.planning.run import Callback, Solver
 from robustmdp.planning.totals.problem import total_reward
 from robustmdp.planning.totals.search import Search
 from robustmdp.result import Solution
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Settings(NamedTuple):

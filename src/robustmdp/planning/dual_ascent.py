@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustmdp import _checks, _core
-from robustmdp.divergences import KL, ChiSquare
+from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.run import FloatArray, Progress
+from robustmdp.planning.run import Progress
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class DualAscent:
         """One outer step after the other, from Q = the top of the value range if no start is given."""
         del tol
         mdp, ambiguity = bellman.mdp, bellman.ambiguity
-        divergence = ambiguity.divergence if ambiguity.has_weight else None
-        _checks.must(
-            divergence in (ChiSquare(), KL()) and policy is None,
-            f"DualAscent needs a chi-square or Kullback-Leibler penalty, as Algorithm 3 does: got {ambiguity!r}",
-        )
+        ascend = ambiguity.divergence.ascent if ambiguity.has_weight else None
+        if ascend is None or policy is not None:
+            _checks.fail(
+                f"DualAscent needs a chi-square or Kullback-Leibler penalty, as Algorithm 3 does: got {ambiguity!r}"
+            )
         weight = np.broadcast_to(ambiguity.level, (mdp.n_states, mdp.n_actions))[mdp.states, mdp.actions]
         _checks.must(
             bool(np.all((weight > 0) & np.isfinite(weight))) and mdp.discount > 0,
@@ -80,7 +80,6 @@ class DualAscent:
         low, high = mdp.value_range
         eta, q = np.zeros(mdp.n_pairs), np.empty(mdp.n_pairs)
         settings = _core.Ascent(self.inner_steps, self.step or math.nan, self.warm_start, mdp.discount, low, high)
-        ascend = _core.ascend_kullback_leibler if divergence == KL() else _core.ascend_chi_square
         v = np.append(np.full(mdp.n_states, high) if start is None else start, 0.0)
         while True:
             ascend(bellman.model, settings, weight, v, eta, q)

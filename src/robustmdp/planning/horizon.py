@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, policy_array, policy_rows, rows_of_pairs
 from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, check_tolerance
 from robustmdp.result import Adversary, Solution, Status
-
-FloatArray = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(float).eps)
 

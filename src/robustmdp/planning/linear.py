@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _core
+from robustmdp._arrays import FloatArray
 from robustmdp.operators.bellman import Chain
-
-FloatArray = npt.NDArray[np.float64]
 
 TRIAL_SWEEPS = 12
 MOST_SWEEPS = 150

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.run import Progress, Stall
-
-FloatArray = npt.NDArray[np.float64]
 
 _SHRINKS = 0.7  # a joint step is kept if the bound falls to this share of what it was
 _NOMINAL_ACCURACY = 1e-3  # of the values: the nominal solution is only a start

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Response
@@ -21,7 +22,6 @@ from robustmdp.planning.totals.problem import Problem, Rule, total_reward
 from robustmdp.planning.totals.search import Search
 from robustmdp.result import Solution
 
-FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 _PER_STEP = 0.99  # of a probability, in the guess with which a search begins
 

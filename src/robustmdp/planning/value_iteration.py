@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.run import FloatArray, Progress
+from robustmdp.planning.run import Progress
 
 
 @dataclass(frozen=True)

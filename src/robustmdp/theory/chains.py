@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.models import MDP
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _FACTORED_SIZE = 1000
 _POWER_STEPS = 1000

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from robustmdp import _plugins
 from robustmdp.app.commands import options as given
 
 _MOST_UNSEEN = 5
@@ -160,7 +161,7 @@ def problems(as_json: bool, quiet: bool) -> None:
       robustmdp problems --json
     """
     from robustmdp.app.commands import show
-    from robustmdp.io.formats import FORMATS
+    from robustmdp.io.formats import FORMATS, formats
 
     del quiet
     worlds = {
@@ -173,11 +174,11 @@ def problems(as_json: bool, quiet: bool) -> None:
         "gym:ID": "a Gymnasium world that publishes its transitions, as in gym:FrozenLake-v1",
         "gym:ID?NAME=VALUE": "with parameters, as in 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8'",
     }
+    worlds |= dict.fromkeys(_plugins.names("problem"), "of a package")
     if as_json:
-        show.print_json(
-            {"problems": worlds, "formats": {name: list(kind.extensions) for name, kind in FORMATS.items()}}
-        )
+        show.print_json({"problems": worlds, "formats": {name: list(endings) for name, endings in formats().items()}})
         return
     show.print_rows("Ready-made worlds", ("problem", "what it is"), list(worlds.items()))
-    rows = [(name, ", ".join(kind.extensions), kind.about) for name, kind in FORMATS.items()]
+    about = {name: kind.about for name, kind in FORMATS.items()}
+    rows = [(name, ", ".join(endings), about.get(name, "of a package")) for name, endings in formats().items()]
     show.print_rows("Files", ("format", "extension", "what it is"), rows)

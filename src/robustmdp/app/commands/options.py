@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from robustmdp import _plugins
+
 CONVERGED, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 
 ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
@@ -22,20 +24,21 @@ def complete_problem(context: click.Context, parameter: click.Parameter, begun: 
     del context, parameter
     from click.shell_completion import CompletionItem
 
-    found: list[Any] = [CompletionItem(word) for word in PROBLEMS if word.startswith(begun)]
+    known = (*PROBLEMS, *_plugins.names("problem"))
+    found: list[Any] = [CompletionItem(word) for word in known if word.startswith(begun)]
     return found or [CompletionItem(begun, type="file")]
 
 
 def complete_divergence(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Short names of divergences."""
     del context, parameter
-    return [word for word in DIVERGENCES if word.startswith(begun.lower())]
+    return [word for word in (*DIVERGENCES, *_plugins.names("divergence")) if word.startswith(begun.lower())]
 
 
 def complete_set(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Names of sets."""
     del context, parameter
-    return [word for word in SETS if word.startswith(begun.lower())]
+    return [word for word in (*SETS, *_plugins.names("set")) if word.startswith(begun.lower())]
 
 
 def problem_argument(name: str = "problem", **settings: Any) -> Command:

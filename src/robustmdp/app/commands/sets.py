@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from robustmdp import _checks
+from robustmdp import _checks, _plugins
 from robustmdp.app.commands.options import SETS, was_typed
 from robustmdp.app.commands.words import parse_state
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from robustmdp import Interval
     from robustmdp.ambiguity import Ambiguity
     from robustmdp.divergences import FDivergence
@@ -52,6 +54,8 @@ _KINDS = dict(
     )
 )
 
+_OF_PACKAGES = _Kind("level", "--level 0.1")
+
 _CLASSES = {
     "l1": "L1",
     "l2": "L2",
@@ -70,7 +74,7 @@ class SetChoice:
 
     Attributes
     ----------
-    name : one of SETS; None where no set was asked for
+    name : one of SETS, or the name that a package adds; None where no set was asked for
     levels : as they were typed, perhaps none
     share : of a risk measure, where a mixture with the mean was asked for
     support : "all", "model" or states with commas between them
@@ -102,12 +106,15 @@ class SetChoice:
 
     def _plain(self, level: float, mdp: MDP, bounds: Interval | None) -> Ambiguity:
         import robustmdp as rm
+        from robustmdp.ambiguity import check_ambiguity, is_set
 
         if self.name == "interval":
             return _scaled(bounds, mdp, level)
+        assert self.name is not None
+        if (point := _added(self.name)) is not None:
+            return check_ambiguity(_plugins.build("set", point, "return a set", is_set, level))
         if self.name in ("penalty", "ball"):
             return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
-        assert self.name is not None
         made = getattr(rm, _CLASSES[self.name])
         settings: dict[str, Any] = {} if self.support is None else {"support": _parse_support(self.support, mdp)}
         if self.distance is not None:
@@ -124,18 +131,23 @@ class SetChoice:
     @property
     def code(self) -> list[str]:
         """Python that says the same, but for intervals, which a file has."""
+        point = None if self.name is None else _added(self.name)
+        if point is not None:
+            return _plugins.code(point, "set_at")
+        point = None if self.divergence.is_built_in else _plugins.find("divergence", self.divergence_word)
+        own = [] if point is None else _plugins.code(point, "divergence")
         if self.is_divergence or self.name == "interval":
-            return []
+            return own
         support = "" if self.support is None else f", support={self._support_code()}"
         distance = "" if self.distance is None else f"rm.read_distance({self.distance!r}), "
         if self.has_divergence:
             form = "Penalized" if self.name == "penalty" else "Constrained"
-            found = f"rm.{form}(rm.{self.divergence!r}, level)"
+            found = f"rm.{form}({'divergence' if own else f'rm.{self.divergence!r}'}, level)"
         else:
             found = f"rm.{_CLASSES[self.name]}({distance}level{support})"  # type: ignore[index]
         found = found if self.share is None else f"rm.MeanRisk({self.share!r}, {found})"
         found = f"rm.SRectangular({found})" if self.is_shared else found
-        return [f"set_at = lambda level: {found}"]
+        return [*own, f"set_at = lambda level: {found}"]
 
     def _support_code(self) -> str:
         assert self.support is not None
@@ -144,7 +156,7 @@ class SetChoice:
 
     def words(self, level: float) -> str:
         """The options that ask for one set of this kind."""
-        typed = f"--set {self.name} --{_KINDS[self.name].level} {level:.6g}"  # type: ignore[index]
+        typed = f"--set {self.name} --{self.level_name} {level:.6g}"
         share = "" if self.share is None else f" --share {self.share:g}"
         divergence = f" --divergence {self.divergence_word}" if self.has_divergence else ""
         distance = "" if self.distance is None else f" --distance {shlex.quote(self.distance)}"
@@ -154,7 +166,7 @@ class SetChoice:
     @property
     def level_name(self) -> str:
         """What its level is: weight, radius, level, share or aversion."""
-        return _KINDS[self.name].level if self.name is not None else "weight"
+        return "weight" if self.name is None else _KINDS.get(self.name, _OF_PACKAGES).level
 
     @property
     def is_divergence(self) -> bool:
@@ -191,6 +203,7 @@ class SetChoice:
             form: Any = Penalized if self.name == "penalty" else Constrained
             found = levels_for(mdp, self.divergence, count=_CURVE_LEVELS, form=form, threads=threads)
             return found.tolist()  # type: ignore[no-any-return]
+        _checks.must(self.name in _KINDS, f"--set {self.name} must come with --levels, from a package that has none")
         span = _KINDS[self.name].span
         if self.distance is not None:
             largest = self.at(1.0, mdp).largest_distance  # type: ignore[attr-defined]
@@ -247,8 +260,9 @@ def parse_set(
     name = _name_of(options.get("set_name"), given, spelled)
     is_shared = _is_shared(options.get("rectangular"), name)
     if name is None:
-        return SetChoice(None, (), divergence, optimistic=bool(options.get("optimistic")))
-    kind = _KINDS[name]
+        is_optimistic = bool(options.get("optimistic"))
+        return SetChoice(None, (), divergence, optimistic=is_optimistic, divergence_word=options["divergence"])
+    kind = _KINDS.get(name, _OF_PACKAGES)
     given += ["divergence"] if typed_divergence and was_typed("divergence") else []
     _check_options(name, kind, given, spelled)
     levels = typed[kind.level] or typed["level"]
@@ -293,8 +307,8 @@ def _as_tuple(given: Any) -> tuple[float, ...]:
 def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> str | None:
     """The set by its name, or the one that a weight or a radius alone implies; None where nothing was asked for."""
     if word is not None:
-        if word.lower() not in SETS:
-            _checks.nearest("--set", word, SETS)
+        if word.lower() not in SETS and _added(word) is None:
+            _checks.nearest("--set", word, [*SETS, *_plugins.names("set")])
         return word.lower()
     first = next((name for name in given if name not in ("weight", "radius")), None)
     if first is not None:
@@ -302,6 +316,11 @@ def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> 
         _checks.fail(f"{spelled[first]} must come with --set {_listed(fitting, 'or')}")
     _checks.must(len(given) < 2, f"give {spelled['weight']} or {spelled['radius']}, not both")
     return {"weight": "penalty", "radius": "ball"}[given[0]] if given else None
+
+
+def _added(name: str) -> EntryPoint | None:
+    """Where a package has the set, if it is none of ours."""
+    return None if name.lower() in SETS else _plugins.find("set", name)
 
 
 def _check_options(name: str, kind: _Kind, given: list[str], spelled: Mapping[str, str]) -> None:

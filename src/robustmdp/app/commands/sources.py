@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _plugins
 from robustmdp.app.commands.environments import PREFIX, parse_environment
 from robustmdp.app.commands.held_out import add_held_out
 from robustmdp.app.commands.words import (
@@ -160,6 +160,8 @@ def _model(word: str, discount: float | None) -> Source:
     if is_file(word):
         code = f"mdp = rm.read({word!r}, {mdp.discount!r})"
         return Source(_title(word), mdp, [code], told=[("from", word)])
+    if (point := _plugins.find("problem", word)) is not None:
+        return Source(word, mdp, _plugins.code(point, "mdp", f"(discount={mdp.discount!r})"))
     makers = {"garnet": "garnet({}, discount={!r}, seed=0)", "grid": "grid_world({}, discount={!r})"}
     template = makers.get(name, name.replace("-", "_") + "({}discount={!r})")
     code = f"mdp = rm.problems.{template.format(detail.replace('x', ', '), mdp.discount)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robustmdp import _checks
+from robustmdp import _checks, _plugins
 from robustmdp.app.commands.environments import parse_environment
 from robustmdp.app.commands.options import PROBLEMS
 
@@ -59,7 +59,19 @@ def parse_problem(word: str, discount: float | None) -> MDP:
     if name == "grid":
         (size,) = _sizes(word, detail, "grid:50", 1)
         return problems.grid_world(size, **options)
-    _checks.nearest("problem", word, [*PROBLEMS, *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))])
+    if (point := _plugins.find("problem", word)) is not None:
+        return _plugins.build("problem", point, "return an MDP", _is_model, **options)  # type: ignore[no-any-return]
+    _checks.nearest(
+        "problem",
+        word,
+        [*PROBLEMS, *_plugins.names("problem"), *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))],
+    )
+
+
+def _is_model(thing: object) -> bool:
+    from robustmdp import MDP
+
+    return isinstance(thing, MDP)
 
 
 def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:

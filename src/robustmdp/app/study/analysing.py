@@ -138,7 +138,9 @@ def _program(
     """The main steps as a program; imports of the source go to the top."""
     own = not study.divergence.is_built_in
     lines, divergence = source.splitlines(), "divergence" if own else f"rm.{study.divergence!r}"
-    lines += ["divergence = ...  # yours"] if own else []
+    lines += (
+        ["divergence = ...  # yours"] if own and not any(line.startswith("divergence = ") for line in lines) else []
+    )
     doubt = divergence
     if study.function is not None:
         doubt = "set_at, levels=levels"

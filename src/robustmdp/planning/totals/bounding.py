@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Nominal
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Chain, Response
@@ -19,7 +20,6 @@ from robustmdp.planning.totals.certificates import proves_lower, proves_upper
 from robustmdp.planning.totals.problem import Problem, Rule
 from robustmdp.planning.totals.sides import Side, solve_chain
 
-FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 _NO_MASS = 1e-13  # of nature's answers: what rounding leaves where it means 0

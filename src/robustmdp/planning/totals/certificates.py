@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.run import NEGLIGIBLE
 from robustmdp.planning.totals.problem import Problem, Rule
 
-FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(float).eps)

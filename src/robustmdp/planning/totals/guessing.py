@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 from robustmdp.planning.totals.bounding import Bounds
 from robustmdp.planning.totals.certificates import proves_lower, proves_upper
-from robustmdp.planning.totals.problem import IntArray, Problem
-
-FloatArray = npt.NDArray[np.float64]
+from robustmdp.planning.totals.problem import Problem
 
 _DRIFT = 0.1  # of what the guess loses per step of a shortest path: some detours gain less at each step
 _SWEEPS, _ATTEMPTS = 60, 5  # at most so many sweeps for one side, so many times

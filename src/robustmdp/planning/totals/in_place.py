@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.policy_iteration import PolicyIteration, Work
 from robustmdp.planning.run import Progress
-
-FloatArray = npt.NDArray[np.float64]
 
 _AT_ONCE = 8  # sweeps in place between two looks
 _MOST_LOOKS = 5  # that may be left, by the rate of the last one, before a Newton step is tried

@@ -8,11 +8,10 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 

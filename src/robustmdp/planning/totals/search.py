@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows, policy_rows
 from robustmdp.planning.run import Callback, Progress, Solver, Step, as_columns, check_tolerance
@@ -22,8 +23,6 @@ from robustmdp.planning.totals.guessing import bounds_near_guess
 from robustmdp.planning.totals.in_place import SweepsInPlace
 from robustmdp.planning.totals.problem import Problem, Rule
 from robustmdp.result import Solution, Status, error_bound
-
-FloatArray = npt.NDArray[np.float64]
 
 _ROUND_STEPS = 60  # of policy iteration, before the bounds are tried in any event
 _CLOSER = 0.9  # of the width: another attempt is worth it

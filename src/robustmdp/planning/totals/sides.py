@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _core
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.operators.bellman import Chain
 from robustmdp.operators.pinned import PinnedBellman, with_fixed_values, with_jumps
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.totals import graphs
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _MOST_STEPS = 40

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import IntArray
 from robustmdp.operators import RobustBellman
 from robustmdp.planning.totals import graphs
 
 BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 
 class Surely(NamedTuple):
