@@ -58,8 +58,8 @@ def test_what_was_tried_is_what_is_returned(success_rate: float | None) -> None:
     row = advice.candidates.take(advice.candidates["chosen"])
     assert row["mean"][0] == pytest.approx(values[::2].mean(), abs=4e-6)
     assert row["worst_tenth"][0] == pytest.approx(worst_tenth(values[::2]), abs=4e-6)
-    assert row["judged_mean"][0] == pytest.approx(values[1::2].mean(), abs=4e-6)
-    assert row["judged_worst_tenth"][0] == pytest.approx(worst_tenth(values[1::2]), abs=4e-6)
+    assert row["test_mean"][0] == pytest.approx(values[1::2].mean(), abs=4e-6)
+    assert row["test_worst_tenth"][0] == pytest.approx(worst_tenth(values[1::2]), abs=4e-6)
     assert advice.solution.converged
 
 
@@ -86,8 +86,8 @@ def test_reasons_have_the_numbers() -> None:
     row = advice.candidates.take(advice.candidates["chosen"])
     trusting = advice.candidates.take(np.arange(1))
     assert f"The radius {row['level'][0]:.3g} is the smallest" in second
-    assert f"({row['judged_worst_tenth'][0]:.4g} against {trusting['judged_worst_tenth'][0]:.4g})" in third
-    assert f"({row['judged_mean'][0]:.4g} against {trusting['judged_mean'][0]:.4g})" in third
+    assert f"({row['test_worst_tenth'][0]:.4g} against {trusting['test_worst_tenth'][0]:.4g})" in third
+    assert f"({row['test_mean'][0]:.4g} against {trusting['test_mean'][0]:.4g})" in third
     assert "is better than" in third
     shown = repr(advice)
     assert all(word in shown for word in ("Suggestion", "level", "because", "Kullback-Leibler"))
@@ -193,12 +193,12 @@ def test_without_data_the_knee() -> None:
     assert isinstance(advice.ambiguity, rm.Penalized)
     paid = curve.notes["best"] - curve["nominal"]
     bearable = curve.take(paid <= 0.05 * abs(curve.notes["best"]))
-    at = knee(bearable["nominal"], bearable["worst"] - bearable["trusting"])
+    at = knee(bearable["nominal"], bearable["worst"] - bearable["nominal_worst"])
     assert 0 <= at != curve.notes["knee"]  # which doubles the cost
     assert advice.ambiguity.weight == curve["weight"][at]
     assert advice.pays is False
     assert "nothing says how far the truth is" in advice.reasons[0]
-    assert f"better by {curve['worst'][at] - curve['trusting'][at]:.4g}" in advice.reasons[1]
+    assert f"better by {curve['worst'][at] - curve['nominal_worst'][at]:.4g}" in advice.reasons[1]
     assert f"costs {curve.notes['best'] - curve['nominal'][at]:.4g}" in advice.reasons[1]
     alone = rm.suggest(rm.problems.two_state(0.5, 0.9))  # one action: nothing to choose
     assert alone.ambiguity == rm.Nominal()

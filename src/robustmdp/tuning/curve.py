@@ -57,10 +57,10 @@ def robustness_curve(
     -------
     Table, one row per level, from the least to the most robust:
         "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
-        worst-case value; "trusting", the worst-case value of the policy that trusts the model; "changed", in how many
+        worst-case value; "nominal_worst", the worst-case value of the nominal policy; "changed", in how many
         states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
         "status". Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing;
-        "best", the value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels
+        "best", the value under the model of the nominal policy; "interrupted" if Ctrl-C came: then the levels
         so far are there.
 
     >>> from robustmdp import KL, problems
@@ -74,11 +74,11 @@ def robustness_curve(
     """
     start = distribution(mdp, initial)
     family = _family(mdp, divergence, weights, radii, levels, threads)
-    trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    nominal = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     points: list[Point] = []
     interrupted = False
     try:
-        for point in points_along(mdp, family.set_at, family.levels, trusting, tol=tol, threads=threads):
+        for point in points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads):
             points.append(point)
             if progress is not None:
                 progress(len(points), len(family.levels))
@@ -87,7 +87,7 @@ def robustness_curve(
     if is_rising(points):
         points.reverse()
     return as_table(points, start, family.level_name).with_notes(
-        **family.notes, best=float(start @ trusting.value), interrupted=interrupted
+        **family.notes, best=float(start @ nominal.value), interrupted=interrupted
     )
 
 
@@ -201,7 +201,7 @@ def _numbers(name: str, given: npt.ArrayLike | None) -> FloatArray:
 
 
 class Point(NamedTuple):
-    """One level: what is robust there, that policy's values under the model, the trusting policy's worst case.
+    """One level: what is robust there, that policy's values under the model, the nominal policy's worst case.
 
     `error_bound` is that of both worst cases.
     """
@@ -210,7 +210,7 @@ class Point(NamedTuple):
     ambiguity: Ambiguity
     robust: Stage
     under_model: FloatArray
-    trusting: FloatArray
+    nominal_worst: FloatArray
     changed: npt.NDArray[np.int64]
     error_bound: float
 
@@ -219,14 +219,14 @@ def points_along(
     mdp: MDP,
     set_at: SetAt,
     levels: FloatArray,
-    trusting: Solution,
+    nominal: Solution,
     *,
     tol: float = 1e-6,
     threads: int | None = None,
 ) -> Iterator[Point]:
     """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
-    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, trusting.policy), tol, threads)
-    policy, under_model = trusting.policy, trusting.value
+    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, nominal.policy), tol, threads)
+    policy, under_model = nominal.policy, nominal.value
     used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
     for level in levels.tolist():
         ambiguity = set_at(level)
@@ -235,9 +235,9 @@ def points_along(
         if not np.array_equal(robust.policy, policy):
             policy = robust.policy
             under_model = _value_under_model(mdp, policy, under_model, tol, threads)
-        if differ(policy, trusting.policy).any():
+        if differ(policy, nominal.policy).any():
             doubted = whole(alone.step(_place(level), ambiguity.restricted(mdp, used)))
-            changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
+            changed = certainly_worse(robust.value - alone.apply(robust.value), robust, nominal.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
 
@@ -276,7 +276,7 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
         level_name: [point.level for point in points],
         "nominal": [start @ point.under_model for point in points],
         "worst": [start @ point.robust.value for point in points],
-        "trusting": [start @ point.trusting for point in points],
+        "nominal_worst": [start @ point.nominal_worst for point in points],
         "changed": [len(point.changed) for point in points],
         "error_bound": [point.error_bound for point in points],
         "status": [point.robust.status.code for point in points],
@@ -288,7 +288,7 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
 def knee_of(curve: Table) -> int:
     """The row at which robustness has bought most for its price; -1 where it certainly buys nothing."""
     certain = 4.0 * curve["error_bound"].astype(np.float64)  # both values are known to one bound each
-    return knee(curve["nominal"], curve["worst"] - curve["trusting"], certain)
+    return knee(curve["nominal"], curve["worst"] - curve["nominal_worst"], certain)
 
 
 def _place(level: float) -> float:

@@ -38,13 +38,23 @@ class Suggestion:
 
     Attributes
     ----------
-    ambiguity : what to pass to `solve`; `Nominal()` where robustness does not pay
+    ambiguity : what to pass to `solve`; `Nominal()` unless robustness pays
     solution : the model solved with it
     reasons : sentences
     candidates : Table of the levels that were tried: "level" (or "share" of the radii), "mean" and "worst_tenth" over
-        the worlds that chose, "judged_mean" and "judged_worst_tenth" over those that did not, "chosen"; where there are
-        no worlds the robustness curve, whose note "chosen" is the row that was chosen, -1 for none
+        the half of the worlds that selected the level, "test_mean" and "test_worst_tenth" over the other half,
+        "chosen": which level was selected, whether or not it pays; where there are no worlds the robustness curve.
+        Notes: "selection_worlds" and "test_worlds", how many there were in either half
     radii : (S, A) at the confidence asked for, where there were counts
+    comparison : Table of policies over the same test worlds, None where there are no worlds: "policy" ("nominal",
+        "robust", "shorter horizon", "mean model"), "setting" (the level or the discount, as text), "worlds" (how many),
+        "mean", "worst_tenth", and the paired differences from the nominal policy with their bootstrap intervals:
+        "gain", "gain_low", "gain_high" of the mean, "tail_gain", "tail_gain_low", "tail_gain_high" of the worst tenth.
+        Notes: "confidence" of the intervals. Without a selected level there is no row "robust"
+    verdict : "pays", "does not pay", "undecided" (the interval of the tail's gain includes 0), "too few worlds" or
+        "no worlds"
+    worlds_needed : about how many worlds, in all, a verdict would need; None where there is one or none can be expected
+    baseline : the baseline of `comparison` that does as well as the robust policy, None where none does
     """
 
     ambiguity: Ambiguity
@@ -52,6 +62,10 @@ class Suggestion:
     reasons: tuple[str, ...]
     candidates: Table
     radii: FloatArray | None = None
+    comparison: Table | None = None
+    verdict: str = "no worlds"
+    worlds_needed: int | None = None
+    baseline: str | None = None
 
     @property
     def level(self) -> float:
@@ -62,9 +76,10 @@ class Suggestion:
 
     @property
     def pays(self) -> bool:
-        """Is it better in the worst tenth than trusting the model, and at most as much worse on average as allowed?
+        """Is it certainly better in the worst tenth than the nominal policy, at a bearable average loss?
 
-        Judged by worlds that had no part in the choice; without worlds there is nothing to judge by: False.
+        That is, the bootstrap interval of the paired gain over the test worlds is above 0. Without worlds, or with too
+        few, nothing says so: False.
         """
         return bool(self.candidates.notes.get("pays", False))
 
@@ -211,8 +226,8 @@ class _Trial:
             **{unit: np.array(levels)},
             mean=self.means,
             worst_tenth=self.tails,
-            judged_mean=judged_means,
-            judged_worst_tenth=judged_tails,
+            test_mean=judged_means,
+            test_worst_tenth=judged_tails,
             chosen=np.arange(len(levels)) == self.place,
         ).with_notes(pays=self._pays(), unit=unit, word=word, loss=self.loss)
 
@@ -290,7 +305,7 @@ def _at_the_knee(
     else:
         name = next(iter(curve.columns))
         level = float(curve[name][at])
-        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+        bought, paid = curve["worst"][at] - curve["nominal_worst"][at], curve.notes["best"] - curve["nominal"][at]
         if isinstance(divergence, FDivergence):
             ambiguity = Penalized(divergence, level)
         else:

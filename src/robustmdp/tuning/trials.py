@@ -66,9 +66,9 @@ def stress(
 
     >>> from robustmdp import KL, Constrained, Nominal, problems
     >>> machine, doubt = problems.machine_replacement(), Constrained(KL(), 0.2)
-    >>> table = stress(machine, {"trusting": Nominal(), "robust": doubt}, [Models([machine], "the model")], initial=0)
+    >>> table = stress(machine, {"nominal": Nominal(), "robust": doubt}, [Models([machine], "the model")], initial=0)
     >>> table["policy"].tolist(), table["mean"].round(2).tolist(), table["wins"].tolist()
-    (['trusting', 'robust'], [-19.28, -23.23], [1, 0])
+    (['nominal', 'robust'], [-19.28, -23.23], [1, 0])
     """
     start = distribution(mdp, initial)
     families = families_of(perturbed_worlds)

@@ -123,7 +123,7 @@ def _say_knee(table: Any) -> None:
     if at < 0:
         show.say("At none of these levels does a robust policy improve the worst case.")
     else:
-        bought, paid = table["worst"][at] - table["trusting"][at], table.notes["best"] - table["nominal"][at]
+        bought, paid = table["worst"][at] - table["nominal_worst"][at], table.notes["best"] - table["nominal"][at]
         solved = " of the levels that were solved" if table.notes["interrupted"] else ""
         what = f"{level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}"
         show.say(f"Knee{solved}: {what}.")

@@ -58,7 +58,7 @@ class Sweep:
     def bargain(self) -> tuple[float, float]:
         """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
         curve, at = self.curve, self.knee
-        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+        bought, paid = curve["worst"][at] - curve["nominal_worst"][at], curve.notes["best"] - curve["nominal"][at]
         return float(bought), float(paid)
 
     def said(self, place: int) -> str:
