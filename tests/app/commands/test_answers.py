@@ -240,7 +240,7 @@ def test_a_curve_on_which_robustness_buys_nothing() -> None:
 
 def test_the_stress_test_as_tables() -> None:
     lines = run("stress", MACHINE, "--radius", 0.1, "--worlds", 3).stdout.splitlines()
-    assert lines[0] == "3 worlds: random within 0.1 (Kullback-Leibler)"
+    assert lines[0] == "3 worlds: random, up to 0.1 on average (Kullback-Leibler)"
     assert "worst tenth" in lines[2]
     last = lines.index("worst case, Kullback-Leibler radius 0.1")
     assert lines[last + 2].split("┃")[1:3] == [" policy     ", "  value "]  # of one world there is nothing else to say

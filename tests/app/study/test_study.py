@@ -224,7 +224,7 @@ def test_the_stress_test_has_the_policies_and_the_worlds(study: Study) -> None:
     families = list(dict.fromkeys(study.stress["family"].tolist()))
     radius = study.radius
     assert isinstance(radius, float)
-    assert f"random within {radius:.3g} (Kullback-Leibler)" in families
+    assert f"random, up to {radius:.3g} on average (Kullback-Leibler)" in families
     for factor in (0.5, 1.0, 2.0):
         assert f"worst case, Kullback-Leibler radius {factor * radius:.3g}" in families
 
