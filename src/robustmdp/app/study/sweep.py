@@ -94,5 +94,5 @@ def sweep(
         place = None if place is None else len(points) - 1 - place
     ambiguity = points[0].ambiguity
     name = ambiguity.level_name if np.array_equal(ambiguity.level, points[0].level) else "level"
-    curve = as_table(points, start, name).with_notes(best=float(start @ trusting.value))
+    curve = as_table(points, start, name, best=float(start @ trusting.value))
     return Sweep(tuple(points), curve, place)
