@@ -10,8 +10,7 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
-from robustmdp.planning import solve
-from robustmdp.tuning.whole import whole
+from robustmdp.planning.solving import solve_or_raise
 
 _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
@@ -71,7 +70,7 @@ class _Search:
         self.same = 4.0 * error
 
     def _value(self, ambiguity: Ambiguity) -> tuple[float, float]:
-        solution = whole(solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads))
+        solution = solve_or_raise(self.mdp, ambiguity, tol=_TOL, threads=self.threads)
         return float(self.start @ solution.value), solution.error_bound
 
     def _excess(self, form: type[Penalized] | type[Constrained], level: float) -> float:
