@@ -70,7 +70,7 @@ def test_the_choice_is_the_least_robust_good_one(success_rate: float | None) -> 
     assert table["level"][0] == 0.0
     assert table["level"][chosen] == advice.ambiguity.level
     mean, tail = table["mean"] - table["mean"][0], table["worst_tenth"] - table["worst_tenth"][0]
-    benefit = np.where((tail > 1e-5) & (mean + 0.2 * tail > 0.0), mean + 0.2 * tail, -np.inf)
+    benefit = np.where((tail > 1e-5) & (mean + 0.25 * tail > 0.0), mean + 0.25 * tail, -np.inf)
     assert benefit[chosen] >= 0.95 * benefit.max() > 0.0
     assert not np.any(benefit[:chosen] >= 0.95 * benefit.max())
     assert advice.level == table["level"][chosen]
@@ -192,7 +192,7 @@ def test_a_loss_that_is_not_bearable_is_not_chosen(loss: float, bets: bool) -> N
     worlds = [world for world in [bet(0.3)] * 2 + [bet(0.7444444444444445)] * 18 for _ in range(2)]
     advice = rm.suggest(bet(0.6), held_out=worlds, initial=0, loss=loss)
     assert bool(advice.candidates["chosen"][0]) is bets
-    assert advice.pays is not bets
+    assert advice.verdict == ("does not pay" if bets else "undecided")  # two worlds decide
     assert advice.candidates["mean"][0] == pytest.approx(0.7, abs=1e-6)
     expected = np.where(advice.candidates["level"] > NEEDED, 0.55, 0.3)
     np.testing.assert_allclose(advice.candidates["worst_tenth"], expected, atol=1e-6)
@@ -207,7 +207,7 @@ def test_worlds_that_test_may_disagree() -> None:
     assert advice.solution.policy[0] == 0
     assert "it is not better than the nominal policy in the worst tenth, 0.55 against 0.9" in advice.reasons[2]
     assert (
-        "on average it loses 0.35, 0.55 against 0.9, more than the 0.2 for each unit gained that are bearable."
+        "on average it loses 0.35, 0.55 against 0.9, more than the 0.25 for each unit gained that are bearable."
         in advice.reasons[2]
     )
     agreed = rm.suggest(bet(0.6), held_out=[bet(0.3)] * 40, initial=0)
@@ -233,7 +233,7 @@ def test_a_handful_of_worlds_is_no_verdict() -> None:
 def test_an_interval_that_includes_0_is_no_verdict() -> None:
     """Two of the 20 worlds that test decide; in one of them the bet is better."""
     selecting = [bet(0.3)] * 20
-    testing = [bet(0.3), bet(0.6), bet(0.57)] + [bet(0.9)] * 17
+    testing = [bet(0.3), bet(0.57)] + [bet(0.6)] * 18
     worlds = [world for pair in zip(selecting, testing, strict=True) for world in pair]
     advice = rm.suggest(bet(0.6), held_out=worlds, initial=0, loss=0.99)
     assert advice.comparison is not None

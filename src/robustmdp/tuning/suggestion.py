@@ -108,7 +108,7 @@ def suggest(
     method: str | None = None,
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
-    loss: float = 0.2,
+    loss: float = 0.25,
     draws: int = 200,
     seed: int = 0,
     threads: int | None = None,
