@@ -127,7 +127,7 @@ def suggest(
     ----------
     mdp : the model; with counts, `counts.model(discount)`
     divergence : KL() by default, or a function from a level to a set of nature's choices
-    levels : (n,) numbers to call the function with: the candidates, beside trusting the model
+    levels : (n,) numbers to call the function with: the candidates, beside the nominal policy
     counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`, or the levels
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
@@ -152,15 +152,9 @@ def suggest(
     if worlds is None:
         return _trade_off(mdp, chosen, levels, initial, threads, progress)
     radii = None
-    if levels is not None or callable(chosen):
-        tried = _levels_of(chosen, levels)
-    elif counts is not None:
-        found = radius_from_counts(counts, chosen, confidence, method=method, seed=seed)
-        radii = np.asarray(found)[:, : mdp.n_actions]
-        tried = Levels("share", "share", _SHARES, partial(_scaled, chosen, radii))
-    else:
-        numbers = np.append(0.0, levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads))
-        tried = Levels("level", "radius", numbers.tolist(), partial(_scaled, chosen, np.ones(())))
+    if counts is not None and levels is None and not callable(chosen):
+        radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
+    tried = _levels_to_try(mdp, chosen, levels, radii, threads)
     trial = run_trial(mdp, tried, worlds, initial=initial, loss=loss, threads=threads, progress=progress)
     return _tested(trial, tried_in_words(worlds, confidence if radii is not None else None), radii, seed)
 
@@ -169,9 +163,16 @@ def _models(held_out: Sequence[MDP] | Models | None) -> Models | None:
     return held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out))
 
 
-def _levels_of(function: Any, levels: npt.ArrayLike | None) -> Levels:
-    """The sets that a function makes; NaN stands for the nominal one, which has no level here."""
-    family = function_family(function, levels)
+def _levels_to_try(
+    mdp: MDP, divergence: Any, levels: npt.ArrayLike | None, radii: FloatArray | None, threads: int | None
+) -> Levels:
+    """Shares of radii, radii, or the sets that a function makes; there NaN stands for the nominal one."""
+    if radii is not None:
+        return Levels("share", "share", _SHARES, partial(_scaled, divergence, radii))
+    if levels is None and not callable(divergence):
+        numbers = np.append(0.0, levels_for(mdp, divergence, count=_RADII, form=Constrained, threads=threads))
+        return Levels("level", "radius", numbers.tolist(), partial(_scaled, divergence, np.ones(())))
+    family = function_family(divergence, levels)
     return Levels(
         "level",
         "level",

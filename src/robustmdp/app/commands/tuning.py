@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 
 
-@click.command(short_help="What robustness costs and buys, level by level.")
+@click.command(short_help="Cost and benefit of robustness, level by level.")
 @given.problem_argument()
 @given.set_option()
 @given.divergence_option()
@@ -38,7 +38,7 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @click.option("--out", type=click.Path(), help="Write the table: .csv or .parquet.")
 @given.output_options
 def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
-    """What robustness costs and buys on PROBLEM, level by level.
+    """Cost and benefit of robustness on PROBLEM, level by level.
 
     For each level: the robust policy's value if the model is right (nominal), its worst case (worst), the worst case of
     the nominal policy (nominal worst), and in how many states the decision changes. Ctrl-C keeps the levels
