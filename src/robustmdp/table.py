@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Column = npt.NDArray[Any]
+
+# Former names of columns, deprecated for one version.
+_RENAMED = {
+    "trusting": "nominal_worst",
+    "judged_mean": "test_mean",
+    "judged_worst_tenth": "test_worst_tenth",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +64,10 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
+            new = _RENAMED.get(name, name)
+            if new in self.columns:
+                warnings.warn(f"the column {name!r} is now {new!r}", DeprecationWarning, stacklevel=2)
+                return self.columns[new]
             _checks.nearest("column", name, self.columns)
         return self.columns[name]
 

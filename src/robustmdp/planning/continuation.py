@@ -17,7 +17,7 @@ from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
 from robustmdp.planning.policy_iteration import PolicyIteration, Work
 from robustmdp.planning.run import bounds, check_discounted, run
-from robustmdp.planning.solving import solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution, Status
 
 _LOOKS = 5  # with a joint step between each two, before policy iteration takes over
@@ -55,7 +55,7 @@ class Stage:
 
     def solution(self, mdp: MDP, *, tol: float = 1e-6, threads: int | None = None) -> Solution:
         """The same with Q and the worst case, by one more solve that starts here."""
-        return solve(mdp, self.ambiguity, tol=tol, threads=threads, start=self.value)
+        return solve_or_raise(mdp, self.ambiguity, tol=tol, threads=threads, start=self.value)
 
 
 def solve_along(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 
 
-@click.command(short_help="What robustness costs and buys, level by level.")
+@click.command(short_help="Cost and benefit of robustness, level by level.")
 @given.problem_argument()
 @given.set_option()
 @given.divergence_option()
@@ -38,10 +38,10 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @click.option("--out", type=click.Path(), help="Write the table: .csv or .parquet.")
 @given.output_options
 def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
-    """What robustness costs and buys on PROBLEM, level by level.
+    """Cost and benefit of robustness on PROBLEM, level by level.
 
     For each level: the robust policy's value if the model is right (nominal), its worst case (worst), the worst case of
-    the policy that trusts the model (trusting), and in how many states the decision changes. Ctrl-C keeps the levels
+    the nominal policy (nominal worst), and in how many states the decision changes. Ctrl-C keeps the levels
     that are solved.
 
     \b
@@ -120,10 +120,12 @@ def _say_knee(table: Any) -> None:
     from robustmdp.app.commands import show
 
     at, level = table.notes["knee"], next(iter(table.columns))
-    if at < 0:
+    if at < 0 and (table["worst"] - table["nominal_worst"] <= 4.0 * table["error_bound"]).all():
         show.say("At none of these levels does a robust policy improve the worst case.")
+    elif at < 0:
+        show.say("No knee: robustness costs more than it gains, or pays most at the first or the last of these levels.")
     else:
-        bought, paid = table["worst"][at] - table["trusting"][at], table.notes["best"] - table["nominal"][at]
+        bought, paid = table["worst"][at] - table["nominal_worst"][at], table.notes["best"] - table["nominal"][at]
         solved = " of the levels that were solved" if table.notes["interrupted"] else ""
         what = f"{level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}"
         show.say(f"Knee{solved}: {what}.")
@@ -162,7 +164,7 @@ def _say_knee(table: Any) -> None:
 def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Try policies in worlds that are not PROBLEM: mean, worst, quantiles, wins.
 
-    The policy that trusts the model is always among them. Worlds: random within a radius, each policy's own worst case
+    The nominal policy is always among them. Worlds: random, up to a radius on average, each policy's own worst case
     there, and --held-out models or --vary where given. "Worst tenth" is the mean over the worst tenth of worlds, a win
     is a world in which no other policy is better.
 
@@ -185,7 +187,7 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     divergence, choice = divergence_named(options["divergence"]), _choice(options)
     source = source_of(problem, options)
     sets = _robust_sets(choice, divergence, source, options)
-    policies = {"trusting": Nominal(), **sets, **source.policies(options["policy"])}
+    policies = {"nominal": Nominal(), **sets, **source.policies(options["policy"])}
     # The worst cases of a divergence are there already, at the radii of --within.
     own = sets if choice is not None and not choice.is_divergence else {}
     worlds = [*_worlds(source, divergence, options), *(Adversary(each, name) for name, each in own.items())]
