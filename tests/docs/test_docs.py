@@ -14,10 +14,10 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from robustmdp.app.study.page import sections_of
 
 import robustmdp as rm
 from robustmdp.app.commands import main
-from robustmdp.app.study.page import sections_of
 from robustmdp.io.tables import write_table
 from robustmdp.table import Table
 

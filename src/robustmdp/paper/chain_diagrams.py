@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustmdp.app.page import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper import curves
 from robustmdp.paper.claims import no_claims
+from robustmdp.paper.figures import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper.params import OnLoop
 from robustmdp.paper.work import Item, Maps, chain_of, gather, rows, timed
 from robustmdp.table import Table

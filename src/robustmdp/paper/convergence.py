@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import Item, Maps, gather, learned, penalty_of, product, seed_groups, timed
 from robustmdp.table import Table

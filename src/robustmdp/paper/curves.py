@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.app.page import Curve, Key
-from robustmdp.app.page.figure import Style
+from robustmdp.paper.figures import Curve, Key, Style
 from robustmdp.table import Table
 
 FloatArray = npt.NDArray[np.float64]

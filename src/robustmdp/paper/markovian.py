@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Panel
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
+from robustmdp.paper.figures import Curve, Figure, Panel
 from robustmdp.paper.params import OnLoop, Penalties, Replications
 from robustmdp.paper.work import Item, Maps, gather, learned, penalty_of, product, seed_groups, timed
 from robustmdp.table import Table

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import no_claims
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import Record
 from robustmdp.paper.work import Item, Maps, complete, gather, rows, timed
 from robustmdp.table import Table

@@ -19,9 +19,9 @@ from robustmdp.table import Table
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Penalized
-    from robustmdp.app.page import Figure
     from robustmdp.models import MDP
     from robustmdp.paper.claims import Claim
+    from robustmdp.paper.figures import Figure
     from robustmdp.result import Solution
 
 FloatArray = npt.NDArray[np.float64]

@@ -97,12 +97,13 @@ def levels_for(
     *,
     count: int = 50,
     form: type[Penalized] | type[Constrained] = Penalized,
+    nominal: Solution | None = None,
     threads: int | None = None,
 ) -> FloatArray:
     """Levels that span this problem, from hardly robust to nearly the minimum over the support, evenly by logarithm.
 
     Weights scale with what outcomes differ by, discount times the spread of the value, the end's 0 included; radii do
-    not.
+    not. `nominal` is the nominal solution, where it is known already.
 
     >>> from robustmdp import KL, problems
     >>> len(levels_for(problems.chain(), KL(), count=9))
@@ -112,7 +113,7 @@ def levels_for(
     check_divergence(divergence)
     if form.has_radius:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
-    values = whole(solve(mdp, Nominal(), tol=1e-4, threads=threads)).value
+    values = (nominal or whole(solve(mdp, Nominal(), tol=1e-4, threads=threads))).value
     outcomes = np.append(values, 0.0) if mdp.can_end else values
     low, high = mdp.reward_range
     spread = mdp.discount * float(np.ptp(outcomes)) + high - low

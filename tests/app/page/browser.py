@@ -34,7 +34,7 @@ class Opened:
     def assert_sound(self) -> None:
         """Every panel is drawn, the console is silent, and nothing but the file itself was asked for."""
         counts = self.page.evaluate(
-            "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.scatterlayer path').length)"
+            "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.scatterlayer path, .boxlayer path').length)"
         )
         assert all(counts), f"panels without a line: {[i for i, count in enumerate(counts) if not count]}"
         assert self.complaints == []

@@ -108,10 +108,10 @@ def _doubt(options: dict[str, Any]) -> SetChoice:
 def _say_advice(problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any) -> None:
     """The level, why, and what to type next."""
     from robustmdp.app.commands import show
-    from robustmdp.app.study.advice import level_in_words
+    from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
-    for sentence in (f"Recommended: {level_in_words(advice.ambiguity)}.", *advice.reasons):
+    for sentence in (f"Recommended: {level_text(advice.ambiguity)}.", *advice.reasons):
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)
