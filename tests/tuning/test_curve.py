@@ -79,7 +79,8 @@ def test_columns_go_where_theory_says(name: str, form: str, divergence: Any) -> 
     assert np.all(table["nominal"] <= table.notes["best"] + near)
     at = table.notes["knee"]
     if at >= 0:
-        assert table["worst"][at] - table["nominal_worst"][at] > 0.0
+        assert 0 < at < len(table) - 1
+        assert table["worst"][at] - table["nominal_worst"][at] > max(0.0, table.notes["best"] - table["nominal"][at])
 
 
 def test_a_users_own_divergence() -> None:
@@ -204,13 +205,17 @@ def test_the_knee_of_curves_made_by_hand() -> None:
     price = np.array([0.0, -0.1, -0.2, -1.0])
     assert knee(price, np.array([0.0, 0.5, 0.9, 1.0])) == 2
     assert knee(price, np.array([0.0, 0.9, 0.95, 1.0])) == 1
-    assert knee(np.zeros(3), np.array([0.0, 1.0, 2.0])) == 2  # nothing to pay
+    assert knee(np.zeros(4), np.array([0.0, 1.0, 2.0, 2.0])) == 2  # nothing to pay
+    assert knee(np.zeros(3), np.array([0.0, 1.0, 2.0])) == -1  # the last level is best: the next may be better
+    assert knee(price, np.array([1.0, 1.0, 1.0, 1.0])) == -1  # and so may one before the first
     assert knee(price, np.zeros(4)) == -1  # nothing to buy
     assert knee(price, np.full(4, 1e-9), 1e-6) == -1  # nothing beyond errors
-    assert knee(price, np.array([0.0, 0.0, 0.0, 1.0]), 0.5) == 3  # only where there is a gain
+    assert knee(price, np.array([0.4, 0.0, 0.6, 0.7]), 0.5) == 2  # only where there is a gain
+    assert knee(10.0 * price, np.array([0.0, 0.5, 0.9, 1.0])) == -1  # everywhere the cost is larger
+    assert knee(price, np.array([0.0, 0.5, 0.9, 1.0]), best=0.75) == -1  # as it is beside the best value
     assert knee(np.empty(0), np.empty(0)) == -1
     # Units do not matter.
-    assert knee(1e6 * price, 1e-3 * np.array([0.0, 0.5, 0.9, 1.0])) == 2
+    assert knee(1e6 * price, 1e6 * np.array([0.0, 0.5, 0.9, 1.0])) == 2
 
 
 def test_ctrl_c_keeps_the_levels_that_are_done() -> None:

@@ -59,7 +59,7 @@ def test_the_mean_divergence_is_the_share_of_the_radius(divergence: Any, radius:
     """A z-test over 400 rows that are alike, whose entries are not small."""
     row = np.array([0.5, 0.3, 0.2])
     many = rm.MDP.from_rows(
-        np.repeat(np.arange(400), 3), np.zeros(1200, int), np.tile([0, 1, 2], 400), np.tile(row, 400), np.zeros(1200), 0.9
+        np.repeat(np.arange(400), 3), [0] * 1200, np.tile([0, 1, 2], 400), np.tile(row, 400), [0.0] * 1200, 0.9
     )  # fmt: skip
     for number, (_, world) in enumerate(
         rm.worlds.RandomKernels(divergence, radius, count=4, seed=9).worlds(many, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,17 @@ def mean_model(mdp: MDP, worlds: Iterable[MDP]) -> MDP:
     >>> mean_model(problems.two_state(0.5, 0.9), others).probabilities.round(6).tolist()
     [0.6, 0.4, 1.0]
     """
-    chances, earned = zip(*(_rows_of(mdp, world) for world in worlds), strict=True)
-    total, reward = sum(chances[1:], chances[0]).tocoo(), sum(earned[1:], earned[0]).tocsr()
+    chances, earned = reduce(
+        lambda sums, more: (sums[0] + more[0], sums[1] + more[1]), (_rows_of(mdp, world) for world in worlds)
+    )
+    mass, total = np.asarray(chances.sum(axis=1)), chances.tocoo()
     pair, successor = total.coords
-    mass = np.asarray(total.sum(axis=1)).ravel()
     return MDP.from_rows(
         mdp.states[pair],
         mdp.actions[pair],
         successor,
         total.data / mass[pair],
-        np.asarray(reward[pair, successor]).ravel() / total.data,
+        np.asarray(earned[pair, successor]) / total.data,
         mdp.discount,
         n_states=mdp.n_states,
     )

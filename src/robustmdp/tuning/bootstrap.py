@@ -35,21 +35,15 @@ def paired_gains(values: FloatArray, reference: FloatArray, confidence: float, s
     >>> float(mean.estimate[0]), float(tail.low[0])
     (1.0, 1.0)
     """
-    n = len(reference)
-    everything = np.vstack([values, reference])
-    means, tails = everything.mean(axis=1), np.array([worst_tenth(row) for row in everything])
-    estimates = means[:-1] - means[-1], tails[:-1] - tails[-1]
+    n, gains = len(reference), values - reference
+    tails = np.array([worst_tenth(row) for row in values]) - worst_tenth(reference)
     if n < FEWEST:
         unknown = np.full(len(values), np.nan)
-        return Interval(estimates[0], unknown, unknown), Interval(estimates[1], unknown, unknown)
+        return Interval(gains.mean(axis=1), unknown, unknown), Interval(tails, unknown, unknown)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), _RESAMPLES).astype(np.float64)
-    resampled = everything @ counts.T / n, np.array([_resampled_tails(row, counts) for row in everything])
-    freedoms = n - 1, 2 * tail_size(n) - 1
-    mean, tail = (
-        _interval(estimate, drawn[:-1] - drawn[-1], confidence, freedom)
-        for estimate, drawn, freedom in zip(estimates, resampled, freedoms, strict=True)
-    )
-    return mean, tail
+    drawn = np.array([_resampled_tails(row, counts) for row in values]) - _resampled_tails(reference, counts)
+    mean = _interval(gains.mean(axis=1), gains @ counts.T / n, confidence, n - 1)
+    return mean, _interval(tails, drawn, confidence, 2 * tail_size(n) - 1)
 
 
 def _interval(estimate: FloatArray, drawn: FloatArray, confidence: float, freedom: int) -> Interval:

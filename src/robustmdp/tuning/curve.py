@@ -21,6 +21,7 @@ from robustmdp.planning import evaluate, solve
 from robustmdp.planning.continuation import Stage, Walk, follow
 from robustmdp.result import Solution
 from robustmdp.table import Table
+from robustmdp.tuning.units import Units
 from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
@@ -73,22 +74,25 @@ def robustness_curve(
     [0.01, 0.1]
     """
     start = distribution(mdp, initial)
-    family = _family(mdp, divergence, weights, radii, levels, threads)
     nominal = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    family = family_of(mdp, divergence, nominal, weights=weights, radii=radii, levels=levels)
     points: list[Point] = []
     interrupted = False
     try:
-        for point in points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads):
+        for point in points_along(
+            mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress
+        ):
             points.append(point)
-            if progress is not None:
-                progress(len(points), len(family.levels))
     except KeyboardInterrupt:
         interrupted = True
-    if is_rising(points):
-        points.reverse()
-    return as_table(points, start, family.level_name).with_notes(
-        **family.notes, best=float(start @ nominal.value), interrupted=interrupted
-    )
+    return curve_of(points, start, family, nominal).with_notes(interrupted=interrupted)
+
+
+def curve_of(points: Sequence[Point], start: FloatArray, family: SetFamily, nominal: Solution) -> Table:
+    """The curve through these points."""
+    rising = points[::-1] if is_rising(points) else points
+    table = as_table(rising, start, family.level_name, best=float(start @ nominal.value))
+    return table.with_notes(**family.notes)
 
 
 def levels_for(
@@ -113,7 +117,7 @@ def levels_for(
     check_divergence(divergence)
     if form.has_radius:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
-    values = (nominal or whole(solve(mdp, Nominal(), tol=1e-4, threads=threads))).value
+    values = (nominal or whole(solve(mdp, Nominal(), tol=Units.of(mdp).tolerance(1e-6), threads=threads))).value
     outcomes = np.append(values, 0.0) if mdp.can_end else values
     low, high = mdp.reward_range
     spread = mdp.discount * float(np.ptp(outcomes)) + high - low
@@ -126,20 +130,27 @@ def _unit(divergence: FDivergence) -> float:
     return 0.5 * curvature if math.isfinite(curvature) else 0.25
 
 
-def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -> int:
-    """The row at which gain, scaled, is farthest above price, scaled; -1 where no gain is above `least`.
+def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0, best: float | None = None) -> int:
+    """The row at which gain, scaled, is farthest above cost, scaled; -1 where there is no knee.
 
-    `price` is the value under the model, which falls as robustness grows; `gain` is what the worst case wins.
+    `price` is the value under the model, which falls as robustness grows; `gain` is what the worst case wins. The cost
+    is what `price` falls below `best`, its largest entry by default. Rows do not count whose gain is not above `least`
+    or not above their cost; nor does a knee at either end, beyond which there may be a better one.
 
     >>> knee(np.array([0.0, -0.1, -1.0]), np.array([0.0, 0.9, 1.0]))
     1
+    >>> knee(np.array([0.0, -0.1, -0.2]), np.array([0.0, 0.2, 1.0]))  # the last row is best
+    -1
     """
-    worth = gain > least
+    if len(price) < 3:
+        return -1
+    cost = (price.max() if best is None else best) - price
+    worth = gain > np.maximum(least, cost)
     if not worth.any():
         return -1
-    paid = price.max() - price
-    scaled = gain / gain.max() - paid / (paid.max() or 1.0)
-    return int(np.argmax(np.where(worth, scaled, -np.inf)))
+    scaled = gain / gain.max() - cost / (cost.max() or 1.0)
+    at = int(np.argmax(np.where(worth, scaled, -np.inf)))
+    return at if 0 < at < len(price) - 1 else -1
 
 
 class SetFamily(NamedTuple):
@@ -151,13 +162,14 @@ class SetFamily(NamedTuple):
     notes: dict[str, str]
 
 
-def _family(
+def family_of(
     mdp: MDP,
     divergence: FDivergence | SetAt,
-    weights: npt.ArrayLike | None,
-    radii: npt.ArrayLike | None,
-    levels: npt.ArrayLike | None,
-    threads: int | None,
+    nominal: Solution,
+    *,
+    weights: npt.ArrayLike | None = None,
+    radii: npt.ArrayLike | None = None,
+    levels: npt.ArrayLike | None = None,
 ) -> SetFamily:
     """The penalties or balls of a divergence, least robust first, or the sets that a function makes."""
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
@@ -168,7 +180,7 @@ def _family(
     chosen = check_divergence(divergence)
     form: type[Penalized] | type[Constrained] = Penalized if radii is None else Constrained
     if weights is None and radii is None:
-        found = levels_for(mdp, chosen, threads=threads)
+        found = levels_for(mdp, chosen, nominal=nominal)
     else:
         name, given = ("weights", weights) if radii is None else ("radii", radii)
         found = _numbers(name, given)
@@ -224,12 +236,13 @@ def points_along(
     *,
     tol: float = 1e-6,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Point]:
-    """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
+    """Level by level, each from the one before."""
     everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, nominal.policy), tol, threads)
     policy, under_model = nominal.policy, nominal.value
     used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
-    for level in levels.tolist():
+    for done, level in enumerate(levels.tolist(), 1):
         ambiguity = set_at(level)
         robust = whole(everything.step(_place(level), ambiguity))
         doubted, changed = robust, np.empty(0, np.int64)
@@ -241,6 +254,8 @@ def points_along(
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, nominal.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
+        if progress is not None:
+            progress(done, len(levels))
 
 
 def _value_under_model(
@@ -271,8 +286,8 @@ def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDAr
     return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 
 
-def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Table:
-    """The columns of `robustness_curve`, with the knee as a note."""
+def as_table(points: Sequence[Point], start: FloatArray, level_name: str, best: float | None = None) -> Table:
+    """The columns of `robustness_curve`, with the best value under the model and the knee as notes."""
     columns: dict[str, Any] = {
         level_name: [point.level for point in points],
         "nominal": [start @ point.under_model for point in points],
@@ -283,13 +298,9 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
         "status": [point.robust.status.code for point in points],
     }
     table = Table.of(**columns)
-    return table.with_notes(knee=knee_of(table))
-
-
-def knee_of(curve: Table) -> int:
-    """The row at which robustness has bought most for its price; -1 where it certainly buys nothing."""
-    certain = 4.0 * curve["error_bound"].astype(np.float64)  # both values are known to one bound each
-    return knee(curve["nominal"], curve["worst"] - curve["nominal_worst"], certain)
+    certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
+    at = knee(table["nominal"], table["worst"] - table["nominal_worst"], certain, best)
+    return table.with_notes(best=best, knee=at)
 
 
 def _place(level: float) -> float:

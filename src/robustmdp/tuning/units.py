@@ -15,7 +15,7 @@ class Units(NamedTuple):
 
     >>> from robustmdp import problems
     >>> Units.of(problems.machine_replacement())
-    Units(zero=-10.0, unit=10.0)
+    Units(zero=-5.0, unit=5.0)
     """
 
     zero: float
@@ -31,6 +31,10 @@ class Units(NamedTuple):
     def standardise(self, mdp: MDP) -> MDP:
         """The same world with rewards in these units."""
         return mdp.with_rewards((mdp.rewards - self.zero) / self.unit)
+
+    def tolerance(self, tol: float) -> float:
+        """What `solve` must be given for an error of tol in these units, which it knows nothing of."""
+        return tol * self.unit / max(1.0, self.unit, abs(self.zero))
 
     def value(self, standardised: float, discount: float) -> float:
         """A value of the world itself from that of the standardised one."""

@@ -103,7 +103,7 @@ def test_every_divergence(divergence: Any) -> None:
     _, page = told(analysis)
     assert f"{divergence.name} divergence" in page
     assert f"rm.{divergence!r}" in analysis.code
-    radius = study.matching["radius"]
+    radius = study.matching.get("radius", np.inf)
     answer = rm.worst_case(rm.Constrained(divergence, radius), [0.5, 0.5], [1.0, 0.0])
     coin = f"with a radius of {short(radius)} it may turn a chance of 50 % into {100 * answer.distribution[0]:.0f} %"
     assert (coin in page) == np.isfinite(radius)  # a small price may be worth any radius

@@ -31,7 +31,7 @@ def at_the_knee() -> Study:
 @pytest.fixture(scope="module")
 def held_out() -> Study:
     """A recommendation that is a radius: the lake is less slippery than its model, or more."""
-    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.45, 0.5, 0.6, 0.7, 0.8])
+    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=np.linspace(0.35, 0.9, 41))
     return studied(mdp=rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), held_out=worlds, initial=0)
 
 

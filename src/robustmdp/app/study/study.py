@@ -21,12 +21,13 @@ from robustmdp.planning import evaluate, solve
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import SetAt, certainly_worse, function_family
+from robustmdp.tuning.reasons import trade_off_in_words
+from robustmdp.tuning.units import Units
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
 Progress = Callable[[str, float], None]
 
-NO_DATA = "There are neither counts nor held-out worlds, so nothing says how far the truth is from the model."
 _USUAL_RADIUS = 0.1  # for the stress test, where nothing better is known
 
 
@@ -117,8 +118,7 @@ def study(
 ) -> Study:
     """Everything, in the order of a report; `progress` hears of each part as (name, share done)."""
     progress("solving the model", 0.0)
-    nominal = whole(solve(mdp, Nominal(), tol=1e-6, threads=threads))
-    start = distribution(mdp, initial)
+    start, tol = distribution(mdp, initial), Units.of(mdp).tolerance(1e-6)
     advice = None
     if counts is not None or held_out is not None:
         advice = suggest(
@@ -132,40 +132,34 @@ def study(
             threads=threads,
             progress=lambda done, total: progress("recommendation", 0.05 + 0.3 * done / total),
         )
+    nominal = (advice and advice.nominal) or whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     function = None if isinstance(divergence, FDivergence) else divergence
-    used = KL() if function is not None else check_divergence(divergence)
-    if function is not None:
-        families = [_levels_of_function(function, levels, advice)]
-    else:
-        families = _levels_of_divergence(mdp, used, advice, nominal)
+    used = check_divergence(divergence) if function is None else KL()
+    families = _families_of_levels(mdp, divergence, levels, advice, nominal)
     sweeps = []
     for number, family in enumerate(families):
-        told = _part_of(progress, "robustness curve", 0.35 + 0.1 * number, 0.1)
-        sweeps.append(sweep(mdp, family, nominal, start, threads=threads, progress=told))
-    advice = advice or Suggestion(Nominal(), nominal, (NO_DATA,), sweeps[0].curve)
-    shown = sweeps[0].points[sweeps[0].shown]
+        hear = _part_of(progress, "robustness curve", 0.35 + 0.1 * number, 0.1)
+        sweeps.append(sweep(mdp, family, nominal, start, tol=tol, threads=threads, progress=hear))
+    advice = advice or Suggestion(Nominal(), nominal, trade_off_in_words(sweeps[0].curve), sweeps[0].curve)
     robust, doubt = advice.solution, advice.ambiguity
     if doubt.is_nominal:
-        robust, doubt = whole(shown.robust.solution(mdp, threads=threads)), shown.ambiguity
-    under_model = whole(evaluate(mdp, robust.policy, Nominal(), tol=1e-6, threads=threads)).value
-    useless = advice.ambiguity.is_nominal and sweeps[0].place is None and sweeps[0].curve.notes["knee"] < 0
-    radius, matching = (_USUAL_RADIUS, {}) if useless else _matching(mdp, doubt, start, threads)
+        shown = sweeps[0].points[sweeps[0].shown]
+        robust, doubt = whole(shown.robust.solution(mdp, tol=tol, threads=threads)), shown.ambiguity
+    under_model = whole(evaluate(mdp, robust.policy, Nominal(), tol=tol, threads=threads)).value
+    radius, matching = _scope(mdp, sweeps[0], advice, doubt, start, threads)
     tested = {"nominal": nominal, "robust": robust}
     taken = [name for name in policies if name in tested]
     _checks.must(not taken, f"policies must have names of their own: {taken} is the report's")
-    worlds = _families(used, radius, counts, held_out)
-    if function is not None:
-        worlds += [
-            Adversary(each) for each in {each.label: each for each in (doubt, sweeps[0].points[-1].ambiguity)}.values()
-        ]
-    told = _part_of(progress, "stress test", 0.6, 0.35)
+    own = [] if function is None else [doubt, sweeps[0].points[-1].ambiguity]
+    worlds = [*_worlds(used, radius, counts, held_out), *map(Adversary, {each.label: each for each in own}.values())]
+    hear = _part_of(progress, "stress test", 0.6, 0.35)
     table = stress(
         mdp,
         {**tested, **policies},
         worlds,
         initial=start,
         threads=threads,
-        progress=lambda done, total: told(done / total),
+        progress=lambda done, total: hear(done / total),
     )
     return Study(
         mdp, used, start, nominal, tuple(sweeps), advice, robust, under_model, table, matching, radius, function
@@ -176,45 +170,64 @@ def _part_of(progress: Progress, part: str, begin: float, share: float) -> Calla
     return lambda done: progress(part, begin + share * done)
 
 
-def _levels_of_divergence(
-    mdp: MDP, divergence: FDivergence, advice: Suggestion | None, nominal: Solution
+def _families_of_levels(
+    mdp: MDP,
+    divergence: FDivergence | SetAt,
+    levels: npt.ArrayLike | None,
+    advice: Suggestion | None,
+    nominal: Solution,
 ) -> list[Levels]:
     """The levels that were compared, and weights."""
-    weights = Levels(
-        "weight", partial(Penalized, divergence), levels_for(mdp, divergence, count=LEVELS, nominal=nominal), None
-    )
+    selected = _selected(advice)
+    if not isinstance(divergence, FDivergence):
+        return [_levels_of_function(divergence, levels, selected)]
+    prices = levels_for(mdp, divergence, count=LEVELS, nominal=nominal)
+    weights = Levels("weight", partial(Penalized, divergence), prices, None)
     if advice is None:
         return [weights]
-    selected = advice.level if advice.level > 0.0 else None
     if advice.radii is not None:
-        radii = advice.radii
-        return [
-            Levels(
-                "share", lambda share: Constrained(divergence, share * radii), np.geomspace(0.01, 1.0, LEVELS), selected
-            )
-        ]
+        whole_radii = advice.radii
+        shares = np.geomspace(0.01, 1.0, LEVELS)
+        return [Levels("share", lambda share: Constrained(divergence, share * whole_radii), shares, selected)]
     radii = levels_for(mdp, divergence, count=LEVELS, form=Constrained)
     return [Levels("radius", partial(Constrained, divergence), radii, selected), weights]
 
 
-def _levels_of_function(function: SetAt, levels: npt.ArrayLike | None, advice: Suggestion | None) -> Levels:
+def _levels_of_function(function: SetAt, levels: npt.ArrayLike | None, selected: float | None) -> Levels:
     """The levels of a function that can be drawn on a logarithmic axis, at most as many as there are frames."""
     family = function_family(function, levels)
     positive = family.levels[family.levels > 0.0]
     _checks.must(len(positive) > 0, "levels must hold a number above 0")
     shown = positive[np.unique(np.linspace(0, len(positive) - 1, min(LEVELS, len(positive))).round().astype(int))]
-    return Levels("level", family.set_at, shown, advice.level if advice is not None and advice.level > 0.0 else None)
+    return Levels("level", family.set_at, shown, selected)
 
 
-def _matching(
-    mdp: MDP, doubt: Ambiguity, start: FloatArray, threads: int | None
+def _selected(advice: Suggestion | None) -> float | None:
+    """The level that was selected, whether or not it is recommended; None without worlds or for the nominal one."""
+    if advice is None:
+        return None
+    level = float(next(iter(advice.candidates.columns.values()))[advice.candidates["chosen"]][0])
+    return level if level > 0.0 else None
+
+
+def _scope(
+    mdp: MDP, swept: Sweep, advice: Suggestion, doubt: Ambiguity, start: FloatArray, threads: int | None
 ) -> tuple[float | FloatArray, dict[str, float]]:
+    """The radius of the random worlds, and the levels of both forms that have the same worst case."""
+    if advice.radii is not None:
+        return advice.radii, {}
+    if doubt.is_nominal or (swept.place is None and swept.curve.notes["knee"] < 0):
+        return _USUAL_RADIUS, {}
+    return _matching(mdp, doubt, start, threads)
+
+
+def _matching(mdp: MDP, doubt: Ambiguity, start: FloatArray, threads: int | None) -> tuple[float, dict[str, float]]:
     """The radius of the random worlds, and the weight and radius that have the same worst case (Theorem 3.1)."""
-    if doubt.has_radius and isinstance(doubt.level, np.ndarray):
-        return doubt.level, {}
-    if not (doubt.has_radius or doubt.has_weight) or mdp.discount == 0.0:
-        return (doubt.level if doubt.has_radius else _USUAL_RADIUS), {}
+    if not (doubt.has_radius or doubt.has_weight):
+        return _USUAL_RADIUS, {}
     level = float(doubt.level)
+    if mdp.discount == 0.0:
+        return (level if doubt.has_radius else _USUAL_RADIUS), {}
     if doubt.has_weight:
         radius = matching_radius(mdp, doubt, start, threads=threads)
         usual = radius if 0.0 < radius < np.inf else _USUAL_RADIUS
@@ -223,7 +236,7 @@ def _matching(
     return level, {"weight": weight, "radius": level}
 
 
-def _families(
+def _worlds(
     divergence: FDivergence, radius: float | FloatArray, counts: Counts | None, held_out: Models | None
 ) -> list[Family]:
     """Worlds around the model: the user's, random ones, worst cases at several radii and of other divergences."""

@@ -13,7 +13,7 @@ from robustmdp.app.study.numbers import short
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.curve import Point, SetAt, as_table, is_rising, knee_of, points_along
+from robustmdp.tuning.curve import Point, SetAt, as_table, is_rising, points_along
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -84,6 +84,7 @@ def sweep(
     nominal: Solution,
     start: FloatArray,
     *,
+    tol: float = 1e-6,
     threads: int | None,
     progress: Callable[[float], None],
 ) -> Sweep:
@@ -93,20 +94,11 @@ def sweep(
         place = int(np.abs(np.log(levels) - np.log(selected)).argmin())
         levels[place] = selected
     points = []
-    for point in points_along(mdp, family.set_at, levels, nominal, threads=threads):
+    for point in points_along(mdp, family.set_at, levels, nominal, tol=tol, threads=threads):
         points.append(point)
         progress(len(points) / len(levels))
     if is_rising(points):
         points.reverse()
         place = None if place is None else len(points) - 1 - place
-    curve = as_table(points, start, family.name).with_notes(best=float(start @ nominal.value))
-    curve = curve.with_notes(knee=_knee(curve))
+    curve = as_table(points, start, family.name, best=float(start @ nominal.value))
     return Sweep(family.name, tuple(points), curve, place)
-
-
-def _knee(curve: Table) -> int:
-    """The knee, if possible within the grid and where robustness gains at least what it costs."""
-    gain, price = curve["worst"] - curve["nominal_worst"], curve.notes["best"] - curve["nominal"]
-    worth = np.flatnonzero(gain[:-1] >= price[:-1])
-    at = knee_of(curve.take(worth)) if len(worth) else -1
-    return int(worth[at]) if at >= 0 else knee_of(curve)
