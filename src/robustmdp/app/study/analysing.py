@@ -22,6 +22,7 @@ from robustmdp.app.study.study import Progress, Study, study
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
+from robustmdp.tuning.trials import families_of
 from robustmdp.tuning.worlds import Models
 
 
@@ -36,6 +37,7 @@ class Analysis:
     program: Mapping[str, Any]
     unit: str = ""
     extra: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    lead: str | None = None
 
     @cached_property
     def code(self) -> str:
@@ -46,7 +48,7 @@ class Analysis:
     @property
     def headline(self) -> str:
         """The decision and its worth, as the page says it first."""
-        return headline(self.study, self.unit)
+        return headline(self.study, self.unit) if self.lead is None else self.lead
 
     @cached_property
     def figures(self) -> dict[str, Any]:
@@ -92,8 +94,10 @@ def analyse(
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
     policies: Mapping[str, Any] | None = None,
+    worlds: Any = (),
     layout: Layout | None = None,
     title: str = "How robust should the decision be?",
+    lead: str | None = None,
     unit: str = "",
     told: Sequence[tuple[str, str]] = (),
     extra: Mapping[str, Sequence[Any]] | None = None,
@@ -108,9 +112,10 @@ def analyse(
     mdp : the model; with counts, `counts.model(discount)`
     divergence : KL() by default, or a function from a level to a set, such as rm.CVaR, with the `levels` to try
     counts, confidence, held_out, initial : as for `suggest`; without counts and held-out models there is no advice
-    policies : more policies for the stress test, such as the one in use
+    policies, worlds : more for the stress test: policies by name, such as the one in use, and worlds as for `stress`
     layout : where states lie, if they are places of a grid
-    title, unit, told : the page's title, the unit of rewards, and what else the page should say of the problem
+    title, lead : the page's title, and what it says first in place of the advice
+    unit, told : of rewards, and what else the page should say of the problem
     extra : more sections for the page, before all others: by heading, paragraphs, plotly figures, and tables as dicts
         of "header", "rows" and "caption"
     source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with; by default
@@ -135,13 +140,14 @@ def analyse(
         held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
         initial=initial,
         policies=policies or {},
+        worlds=families_of(worlds) if worlds else [],
         threads=threads,
         progress=progress or (lambda part, share: None),
     )
     yours = ["mdp", *(["counts"] if counts is not None else []), *(["held_out"] if held_out is not None else [])]
     lines = (source or f"{', '.join(yours)} = ...  # yours").splitlines()
     program = _program(lines, found, counts, held_out, confidence, initial)
-    return Analysis(title, found, Names(mdp, layout), tuple(told), program, unit, extra or {})
+    return Analysis(title, found, Names(mdp, layout), tuple(told), program, unit, extra or {}, lead)
 
 
 def _program(

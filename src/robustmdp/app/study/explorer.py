@@ -48,8 +48,10 @@ def _reading(study: Study, sweep: Sweep) -> str:
     """What the curve says, in a sentence."""
     if study.certain:
         return "The model leaves nothing to chance, so nature can change nothing."
-    if sweep.curve.notes["knee"] < 0:
+    if not sweep.gains:
         return "At none of these levels does a robust policy improve the worst case."
+    if sweep.curve.notes["knee"] < 0:
+        return "At none of these levels does the worst case gain more than the value under the model loses."
     gain, price = sweep.gain_and_price(sweep.knee)
     verb = "gains most for its price" if price <= gain else "has most to show, though it costs more than it gains"
     return (

@@ -91,7 +91,7 @@ def objections(study: Study) -> list[str]:
 def _trade_off(study: Study, unit: str) -> str:
     """Without worlds: the gain and the price of one level, and no advice."""
     sweep = study.sweep
-    if sweep.curve.notes["knee"] < 0:
+    if not sweep.gains:
         return _SAME
     gain, price = sweep.gain_and_price(sweep.knee)
     return (

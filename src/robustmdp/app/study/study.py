@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -113,6 +113,7 @@ def study(
     held_out: Models | None,
     initial: npt.ArrayLike | None,
     policies: Mapping[str, Any],
+    worlds: Sequence[Family],
     threads: int | None,
     progress: Progress,
 ) -> Study:
@@ -135,9 +136,8 @@ def study(
     nominal = (advice and advice.nominal) or whole(solve(mdp, Nominal(), tol=tol, threads=threads))
     function = None if isinstance(divergence, FDivergence) else divergence
     used = check_divergence(divergence) if function is None else KL()
-    families = _families_of_levels(mdp, divergence, levels, advice, nominal)
     sweeps = []
-    for number, family in enumerate(families):
+    for number, family in enumerate(_families_of_levels(mdp, divergence, levels, advice, nominal)):
         hear = _part_of(progress, "robustness curve", 0.35 + 0.1 * number, 0.1)
         sweeps.append(sweep(mdp, family, nominal, start, tol=tol, threads=threads, progress=hear))
     advice = advice or Suggestion(Nominal(), nominal, trade_off_in_words(sweeps[0].curve), sweeps[0].curve)
@@ -151,12 +151,16 @@ def study(
     taken = [name for name in policies if name in tested]
     _checks.must(not taken, f"policies must have names of their own: {taken} is the report's")
     own = [] if function is None else [doubt, sweeps[0].points[-1].ambiguity]
-    worlds = [*_worlds(used, radius, counts, held_out), *map(Adversary, {each.label: each for each in own}.values())]
+    families = [
+        *worlds,
+        *_worlds(used, radius, counts, held_out),
+        *map(Adversary, {each.label: each for each in own}.values()),
+    ]
     hear = _part_of(progress, "stress test", 0.6, 0.35)
     table = stress(
         mdp,
         {**tested, **policies},
-        worlds,
+        families,
         initial=start,
         threads=threads,
         progress=lambda done, total: hear(done / total),

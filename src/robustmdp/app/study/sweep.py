@@ -57,6 +57,11 @@ class Sweep:
         return knee % len(self.points)
 
     @property
+    def gains(self) -> bool:
+        """Does a robust policy certainly improve the worst case at any level?"""
+        return bool((self.curve["worst"] - self.curve["nominal_worst"] > 4.0 * self.curve["error_bound"]).any())
+
+    @property
     def shown(self) -> int:
         """The level to begin at: the selected one, or the knee."""
         return self.knee if self.place is None else self.place
