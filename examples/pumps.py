@@ -163,8 +163,8 @@ def report(found: Study, path: Path) -> Path:
     (mean, half), own = gain(found, "robust"), found.own["nominal"] - found.own["robust"]
     tails = {name: tail for name, _, tail, _ in summary(found)}
     lead = (
-        f"Plan with doubt about the records (“robust”). Over {LOGS} crews' records it earns {mean[HERE]:.1f} thousand more per "
-        f"pump than planning with the records as they are (95 % interval {mean[HERE] - half[HERE]:.1f} to "
+        f"Plan with doubt about the records (“robust”). Over {LOGS} crews' records it earns {mean[HERE]:.1f} thousand "
+        f"more per pump than planning with the records as they are (95 % interval {mean[HERE] - half[HERE]:.1f} to "
         f"{mean[HERE] + half[HERE]:.1f}), and {tails['robust'] - tails['nominal']:.0f} thousand more in the worst "
         f"tenth of crews. If a crew's records are exactly right, doubt costs {own.mean():.1f} thousand on average."
     )

@@ -27,9 +27,9 @@ def paired_gains(values: FloatArray, reference: FloatArray, confidence: float, s
     """Gains of the mean and of the worst tenth: values is (n_policies, n_worlds), reference (n_worlds,).
 
     Worlds are resampled, all policies in the same ones. The interval is the estimate plus and minus Student's t times
-    the standard error over the resamples, with n - 1 degrees of freedom for the mean. The worst tenth is an average
-    of only k worlds; 2k - 1 degrees of freedom make its intervals cover (see the tests). With fewer than `FEWEST`
-    worlds they are NaN.
+    the standard error over the resamples, with n - 1 degrees of freedom for the mean and k for the worst tenth of k
+    worlds. By simulation, 95 % intervals of normal values cover 0.95 to 0.98 (20 to 100 worlds, correlated 0.5 to
+    0.95). With fewer than `FEWEST` worlds they are NaN.
 
     >>> mean, tail = paired_gains(np.arange(40.0)[None] + 1.0, np.arange(40.0), 0.95, seed=0)
     >>> float(mean.estimate[0]), float(tail.low[0])
@@ -43,7 +43,7 @@ def paired_gains(values: FloatArray, reference: FloatArray, confidence: float, s
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), _RESAMPLES).astype(np.float64)
     drawn = np.array([_resampled_tails(row, counts) for row in values]) - _resampled_tails(reference, counts)
     mean = _interval(gains.mean(axis=1), gains @ counts.T / n, confidence, n - 1)
-    return mean, _interval(tails, drawn, confidence, 2 * tail_size(n) - 1)
+    return mean, _interval(tails, drawn, confidence, tail_size(n))
 
 
 def _interval(estimate: FloatArray, drawn: FloatArray, confidence: float, freedom: int) -> Interval:

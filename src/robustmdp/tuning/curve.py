@@ -17,12 +17,11 @@ from robustmdp.models import MDP
 from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import differ, policy_rows
-from robustmdp.planning import evaluate, solve
 from robustmdp.planning.continuation import Stage, Walk, follow
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.units import Units
-from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -74,7 +73,7 @@ def robustness_curve(
     [0.01, 0.1]
     """
     start = distribution(mdp, initial)
-    nominal = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    nominal = solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
     family = family_of(mdp, divergence, nominal, weights=weights, radii=radii, levels=levels)
     points: list[Point] = []
     interrupted = False
@@ -117,7 +116,7 @@ def levels_for(
     check_divergence(divergence)
     if form.has_radius:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
-    values = (nominal or whole(solve(mdp, Nominal(), tol=Units.of(mdp).tolerance(1e-6), threads=threads))).value
+    values = (nominal or solve_or_raise(mdp, Nominal(), tol=Units.of(mdp).tolerance(1e-6), threads=threads)).value
     outcomes = np.append(values, 0.0) if mdp.can_end else values
     low, high = mdp.reward_range
     spread = mdp.discount * float(np.ptp(outcomes)) + high - low
@@ -244,13 +243,13 @@ def points_along(
     used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
     for done, level in enumerate(levels.tolist(), 1):
         ambiguity = set_at(level)
-        robust = whole(everything.step(_place(level), ambiguity))
+        robust = everything.step(_place(level), ambiguity)
         doubted, changed = robust, np.empty(0, np.int64)
         if not np.array_equal(robust.policy, policy):
             policy = robust.policy
             under_model = _value_under_model(mdp, policy, under_model, tol, threads)
         if differ(policy, nominal.policy).any():
-            doubted = whole(alone.step(_place(level), ambiguity.restricted(mdp, used)))
+            doubted = alone.step(_place(level), ambiguity.restricted(mdp, used))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, nominal.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
@@ -263,9 +262,9 @@ def _value_under_model(
 ) -> FloatArray:
     """(S,); rows that are mixed are not rows of the model, so that a random policy has no world of its own."""
     if policy.ndim > 1:
-        return whole(evaluate(mdp, policy, Nominal(), tol=tol, threads=threads, start=start)).value
+        return solve_or_raise(mdp, Nominal(), policy=policy, tol=tol, threads=threads, start=start).value
     chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
-    return whole(follow(chain, start, tol)[0]).value
+    return follow(chain, start, tol)[0].value
 
 
 def is_rising(points: Sequence[Point]) -> bool:

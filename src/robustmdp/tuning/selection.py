@@ -15,15 +15,14 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.models import MDP
 from robustmdp.operators.policy import differ
-from robustmdp.planning import solve
 from robustmdp.planning.continuation import solve_along
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.baselines import mean_model, shorter_discounts
 from robustmdp.tuning.bootstrap import FEWEST, paired_gains
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.units import Units
-from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
 
 FloatArray = npt.NDArray[np.float64]
@@ -214,11 +213,11 @@ def run_trial(
     tol = units.tolerance(_TOL)
     along = solve_along(mdp, family, tol=tol, threads=threads)
     # What is tried must be what is returned: where actions tie, another solve may choose others.
-    solutions = [whole(whole(stage).solution(mdp, tol=tol, threads=threads)) for stage in along]
+    solutions = [stage.solution(mdp, tol=tol, threads=threads) for stage in along]
     discounts = shorter_discounts(mdp.discount)
     simpler = [mdp.with_discount(each) for each in discounts]
     simpler.append(mean_model(mdp, (world.mdp for world in islice(worlds.worlds(mdp, None), 0, None, 2))))
-    baselines = [whole(solve(each, Nominal(), tol=tol, threads=threads)) for each in simpler]
+    baselines = [solve_or_raise(each, Nominal(), tol=tol, threads=threads) for each in simpler]
     policies = [each.policy for each in (*solutions, *baselines)]
     values = _values(mdp, policies, worlds, initial, threads, progress)
     largest = float(np.abs(values - units.value(0.0, mdp.discount)).max())

@@ -15,7 +15,7 @@ from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
-from robustmdp.planning import solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
@@ -23,7 +23,6 @@ from robustmdp.tuning.curve import Progress, SetAt, curve_of, family_of, functio
 from robustmdp.tuning.reasons import gain_in_words, reasons_of, trade_off_in_words, tried_in_words
 from robustmdp.tuning.selection import Levels, Trial, run_trial
 from robustmdp.tuning.units import Units
-from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
 
 FloatArray = npt.NDArray[np.float64]
@@ -221,7 +220,7 @@ def _trade_off(
     """No level, since nothing says how far the truth is: what robustness costs and gains, at each level."""
     start = distribution(mdp, initial)
     tol = Units.of(mdp).tolerance(1e-6)
-    nominal = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    nominal = solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
     family = family_of(mdp, divergence, nominal, levels=levels)
     points = points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress)
     curve = curve_of(list(points), start, family, nominal)

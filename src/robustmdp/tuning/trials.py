@@ -13,11 +13,10 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
-from robustmdp.planning import evaluate, solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.units import Units
-from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Family, Models, World
 
 FloatArray = npt.NDArray[np.float64]
@@ -175,7 +174,7 @@ def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.
     if isinstance(policy, Solution):
         return policy.policy
     if is_set(policy):
-        return whole(solve(mdp, check_ambiguity(policy), tol=tol, threads=threads)).policy
+        return solve_or_raise(mdp, check_ambiguity(policy), tol=tol, threads=threads).policy
     return np.asarray(policy)
 
 
@@ -191,7 +190,7 @@ def _value(
 ) -> tuple[float, float]:
     """What a policy earns from the start, and by how much another value must differ not to be the same."""
     units = Units.of(world)
-    found = whole(evaluate(units.standardise(world), policy, Nominal(), tol=_FINER * tol, threads=threads)).value
+    found = solve_or_raise(units.standardise(world), Nominal(), policy=policy, tol=_FINER * tol, threads=threads).value
     value = float(start @ found)
     return units.value(value, world.discount), 2.0 * tol * units.unit * max(1.0, abs(value))
 

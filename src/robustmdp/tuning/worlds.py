@@ -13,9 +13,8 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
-from robustmdp.planning import evaluate
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.tuning.dirichlet import concentration, draw
-from robustmdp.tuning.whole import whole
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -132,7 +131,7 @@ class Adversary:
 
     def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
         assert policy is not None
-        yield World("worst case", whole(evaluate(mdp, policy, self.ambiguity, tol=1e-6)).worst_case)
+        yield World("worst case", solve_or_raise(mdp, self.ambiguity, policy=policy, tol=1e-6).worst_case)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from robustmdp.app.study.headline import headline
 from robustmdp.app.study.nature import rows_of, taken_by_nature
 from robustmdp.app.study.study import Study
 from robustmdp.app.study.sweep import Levels, sweep
+from robustmdp.planning.solving import solve_or_raise
 
 TOL = 1e-6  # of the solves, relative to max(1, max |v|)
 
@@ -120,16 +121,16 @@ def test_the_curve_and_the_nominal_model_are_solved_once(monkeypatch: pytest.Mon
     solved: list[Any] = []
     drawn: list[Any] = []
 
-    def solve(mdp: rm.MDP, ambiguity: Any, **options: Any) -> rm.Solution:
-        solved.append(ambiguity)
-        return rm.solve(mdp, ambiguity, **options)
+    def solve(mdp: rm.MDP, ambiguity: Any, policy: Any = None, **options: Any) -> rm.Solution:
+        solved.extend([ambiguity] if policy is None else [])
+        return solve_or_raise(mdp, ambiguity, policy=policy, **options)
 
     def points(mdp: rm.MDP, set_at: Any, levels: Any, *rest: Any, **options: Any) -> Any:
         drawn.extend(levels)
         return curve.points_along(mdp, set_at, levels, *rest, **options)
 
-    monkeypatch.setattr(module, "solve", solve)
-    monkeypatch.setattr(curve, "solve", solve)
+    monkeypatch.setattr(module, "solve_or_raise", solve)
+    monkeypatch.setattr(curve, "solve_or_raise", solve)
     monkeypatch.setattr(curves, "points_along", points)
     studied(mdp=rm.problems.machine_replacement())
     assert solved == [rm.Nominal()]
@@ -294,17 +295,16 @@ def test_it_describes_itself() -> None:
     assert "<table>" in analysis._repr_html_()
 
 
-def test_an_interrupted_solve_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver answers Ctrl-C with what it has so far, which is no model to study."""
-    import robustmdp.app.study.study as module
+@pytest.mark.parametrize("at", ["solving the model", "robustness curve", "stress test"])
+def test_an_interrupt_ends_it(at: str) -> None:
+    """Ctrl-C anywhere passes through: what is there by then is nothing to report on."""
 
-    def stopped(*arguments: Any, **options: Any) -> rm.Solution:
-        found: rm.Solution = rm.solve(*arguments, **options, callback=lambda step: True)
-        return found
+    def interrupted(part: str, share: float) -> None:
+        if part == at:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "solve", stopped)
     with pytest.raises(KeyboardInterrupt):
-        rm.analyse(rm.problems.garnet(50, 3, 4, 0.99, seed=0))
+        rm.analyse(rm.problems.river_swim(), progress=interrupted)
 
 
 # Any set.

@@ -37,7 +37,8 @@ def gains(comparison: Table, unit: str) -> Any:
         gain, low, high = (others[each].astype(float) for each in (column, f"{column}_low", f"{column}_high"))
         interval = {"array": high - gain, "arrayminus": gain - low, "thickness": 2, "width": 5}
         look = {"color": colour, "size": 10}
-        figure.add_scatter(x=gain, y=others["policy"], error_x=interval, mode="markers", name=name, marker=look, orientation="h")
+        points = {"x": gain, "y": others["policy"], "orientation": "h"}
+        figure.add_scatter(**points, error_x=interval, mode="markers", name=name, marker=look)
     figure.update_layout(scattermode="group", scattergap=0.6)
     label = f"gain over the nominal policy{f', {unit}' if unit else ''}"
     figure.update_xaxes(zeroline=True, zerolinecolor="#555", zerolinewidth=2)

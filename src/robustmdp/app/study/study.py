@@ -17,13 +17,12 @@ from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, ch
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
-from robustmdp.planning import evaluate, solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import SetAt, certainly_worse, function_family
 from robustmdp.tuning.reasons import trade_off_in_words
 from robustmdp.tuning.units import Units
-from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
 Progress = Callable[[str, float], None]
@@ -133,7 +132,7 @@ def study(
             threads=threads,
             progress=lambda done, total: progress("recommendation", 0.05 + 0.3 * done / total),
         )
-    nominal = (advice and advice.nominal) or whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    nominal = (advice and advice.nominal) or solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
     function = None if isinstance(divergence, FDivergence) else divergence
     used = check_divergence(divergence) if function is None else KL()
     sweeps = []
@@ -144,8 +143,8 @@ def study(
     robust, doubt = advice.solution, advice.ambiguity
     if doubt.is_nominal:
         shown = sweeps[0].points[sweeps[0].shown]
-        robust, doubt = whole(shown.robust.solution(mdp, tol=tol, threads=threads)), shown.ambiguity
-    under_model = whole(evaluate(mdp, robust.policy, Nominal(), tol=tol, threads=threads)).value
+        robust, doubt = shown.robust.solution(mdp, tol=tol, threads=threads), shown.ambiguity
+    under_model = solve_or_raise(mdp, Nominal(), policy=robust.policy, tol=tol, threads=threads).value
     radius, matching = _scope(mdp, sweeps[0], advice, doubt, start, threads)
     tested = {"nominal": nominal, "robust": robust}
     taken = [name for name in policies if name in tested]
