@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 @given.vary_option
 @given.column_option
 @click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
+@click.option("--unit", default="", help="The unit of rewards, such as EUR.")
 @given.threads_option
 @given.output_options
 def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Study PROBLEM and write one page: how robust should the decision be?
 
     PROBLEM is a model (a file or a ready-made world), a log of transitions (.csv, .parquet, minari:ID) or a Gymnasium
-    id, as for `solve`. The page has the robustness curve with a slider, a recommended level with its reasons, a stress
-    test, and where robustness changes the decision. It works offline.
+    id, as for `solve`. The page has the advice, where robustness changes the decision, the robustness curve with a
+    slider, and a stress test. It works offline.
 
     \b
     Examples:
@@ -73,6 +74,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             policies=policies,
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
+            unit=options["unit"],
             told=source.told,
             source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
@@ -82,8 +84,10 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         page = analysis.write(out)
     advice = analysis.study.suggestion
     if as_json:
-        show.print_json({"problem": problem, "report": str(page), **_advice_record(advice)})
+        answer = {"problem": problem, "report": str(page), "headline": analysis.headline}
+        show.print_json({**answer, **_advice_record(advice)})
     else:
+        show.say(analysis.headline)
         _say_advice(problem, source, choice, options["divergence"], advice)
         show.say(f"report   {page}", whole=True)
 
@@ -132,6 +136,9 @@ def _advice_record(advice: Any) -> dict[str, Any]:
         "ambiguity": repr(advice.ambiguity),
         "level": advice.ambiguity.level,
         "pays": advice.pays,
+        "verdict": advice.verdict,
+        "worlds_needed": advice.worlds_needed,
+        "comparison": None if advice.comparison is None else show.columns_of(advice.comparison),
         "reasons": list(advice.reasons),
         "candidates": show.columns_of(advice.candidates),
         "policy": advice.solution.policy,
@@ -202,7 +209,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return
     table = advice.candidates
-    if "pays" in table.notes:
+    if advice.comparison is not None:
         rows = list(zip(*show.columns_of(table).values(), strict=True))
         show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
     _say_advice(problem, source, choice, options["divergence"], advice)

@@ -19,6 +19,7 @@ from robustmdp.app.study.layout import Layout
 from robustmdp.app.study.names import Names
 from robustmdp.app.study.report import body
 from robustmdp.app.study.study import Progress, Study, study
+from robustmdp.app.study.sweep import LEVELS
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
@@ -166,10 +167,12 @@ def _program(
     if study.function is not None:
         doubt = "set_at, levels=levels"
         lines += [] if any(line.startswith("set_at = ") for line in lines) else ["set_at = ...  # yours"]
-        lines.append(f"levels = [{', '.join(f'{level:.6g}' for level in study.sweep.curve['level'])}]")
+        lines.append(f"levels = [{', '.join(f'{level:.6g}' for level in study.sweep.curve[study.sweep.name])}]")
     place = np.asarray(initial)
     if place.ndim and not any(line.startswith("initial = ") for line in lines):
         lines.append("initial = ...  # yours")
+    level = study.sweep.points[study.sweep.shown].level
+    of_function = study.function is not None
     radius = "advice.radii" if isinstance(study.radius, np.ndarray) else repr(study.radius)
     worlds = [
         *(["held_out"] if isinstance(held_out, Models) else [] if held_out is None else ["*held_out"]),
@@ -179,11 +182,14 @@ def _program(
         *(["rm.worlds.Adversary(set_at(levels[-1]))"] if study.function is not None else []),
     ]
     evidence = f", counts=counts, confidence={confidence!r}" if counts is not None else ""
+    evidence += ", held_out=held_out" if held_out is not None else ""
     return {
         "imports": sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))}),
         "source": [line for line in lines if not line.startswith("import ")],
         "doubt": doubt,
-        "evidence": evidence + (", held_out=held_out" if held_out is not None else ""),
+        "weights": "" if evidence or of_function else f", rm.levels_for(mdp, {divergence}, count={LEVELS})",
+        "shown": f"set_at({level!r})" if of_function else f"rm.Penalized({divergence}, {level!r})",
+        "evidence": evidence,
         "initial": "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}",
         "worlds": worlds,
     }

@@ -202,7 +202,9 @@ def _levels_of_function(function: SetAt, levels: npt.ArrayLike | None, selected:
     positive = family.levels[family.levels > 0.0]
     _checks.must(len(positive) > 0, "levels must hold a number above 0")
     shown = positive[np.unique(np.linspace(0, len(positive) - 1, min(LEVELS, len(positive))).round().astype(int))]
-    return Levels("level", family.set_at, shown, selected)
+    first = family.set_at(float(shown[0]))
+    name = first.level_name if np.array_equal(first.level, shown[0]) else "level"
+    return Levels(name, family.set_at, shown, selected)
 
 
 def _selected(advice: Suggestion | None) -> float | None:
