@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from robustmdp.table import Table
-from robustmdp.tuning.bootstrap import FEWEST
+from robustmdp.tuning.gains import FEWEST
 from robustmdp.tuning.selection import HORIZON, MEAN, NOMINAL, ROBUST, Trial, shortfall
 from robustmdp.tuning.worlds import Models, Plausible
 
@@ -130,4 +130,7 @@ def trade_off_in_words(curve: Table) -> tuple[str, ...]:
     if (curve["worst"] - curve["nominal_worst"] <= 4.0 * curve["error_bound"]).all():
         tried = f"At none of the {len(curve)} levels that were tried does a robust policy improve the worst case."
         return first, tried
-    return first, "The robustness curve has no knee at which the worst case gains more than the model's value loses."
+    return first, (
+        "The robustness curve has no knee: robustness costs more than it gains, or pays most at the first or the last "
+        "level that was tried."
+    )

@@ -20,7 +20,7 @@ from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.baselines import mean_model, shorter_discounts
-from robustmdp.tuning.bootstrap import FEWEST, paired_gains
+from robustmdp.tuning.gains import FEWEST, paired_gains
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
@@ -149,21 +149,20 @@ class Trial:
         ).with_notes(confidence=CONFIDENCE)
 
     def baseline(self, pays: bool, seed: int) -> str | None:
-        """The first bearable baseline that does as well in the worst tenth as the level, if that pays.
+        """The baseline that does as well in the worst tenth as the level, if that pays, at a bearable loss.
 
         That is, the level is not certainly better. If it does not pay: one that is certainly better than the nominal
-        policy.
+        policy. Of several, the best.
         """
         places = self.compared()
-        for name in (HORIZON, MEAN):
-            if name not in places:
-                continue
-            nominal, row = self.testing[0], self.testing[places[name][1]]
+        nominal, found = self.testing[0], {}
+        for name in {HORIZON, MEAN}.intersection(places):
+            row = self.testing[places[name][1]]
             better, worse = (self.testing[self.chosen], row) if pays else (row, nominal)
             _, ahead = paired_gains(better[None], worse, CONFIDENCE, seed)
             if self.is_bearable(np.stack([nominal, row]))[1] and pays != (ahead.low[0] > self.slack):
-                return name
-        return None
+                found[name] = worst_tenth(row)
+        return max(sorted(found), key=found.__getitem__, default=None)
 
     def verdict(self, comparison: Table) -> tuple[str, int | None]:
         """Does the level that was selected pay, and if that is open, about how many worlds would tell?"""

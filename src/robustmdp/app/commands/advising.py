@@ -87,8 +87,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         answer = {"problem": problem, "report": str(page), "headline": analysis.headline}
         show.print_json({**answer, **_advice_record(advice)})
     else:
-        show.say(analysis.headline)
-        _say_advice(problem, source, choice, options["divergence"], advice)
+        _say_advice(problem, source, choice, options["divergence"], advice, analysis.headline)
         show.say(f"report   {page}", whole=True)
 
 
@@ -109,13 +108,16 @@ def _doubt(options: dict[str, Any]) -> SetChoice:
     return choice
 
 
-def _say_advice(problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any) -> None:
+def _say_advice(
+    problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any, headline: str = ""
+) -> None:
     """The level, why, and what to type next."""
     from robustmdp.app.commands import show
     from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
-    for sentence in (f"Recommended: {level_text(advice.ambiguity)}.", *advice.reasons):
+    recommended = f"Recommended: {level_text(advice.ambiguity)}."
+    for sentence in (recommended, *([headline] if headline else []), *advice.reasons):
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)
@@ -138,6 +140,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
         "pays": advice.pays,
         "verdict": advice.verdict,
         "worlds_needed": advice.worlds_needed,
+        "baseline": advice.baseline,
         "comparison": None if advice.comparison is None else show.columns_of(advice.comparison),
         "reasons": list(advice.reasons),
         "candidates": show.columns_of(advice.candidates),
@@ -162,7 +165,8 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @given.held_out_option
 @given.vary_option
 @given.column_option
-@click.option("--loss", type=float, default=0.05, show_default=True, help="Average loss that is bearable.")
+@given.method_option
+@click.option("--loss", type=float, default=0.05, show_default=True, help="Bearable average loss, as a share.")
 @given.seed_option
 @given.threads_option
 @click.option("--out", type=click.Path(), help="Write the recommended policy and its values: .csv, .parquet or .json.")
@@ -171,7 +175,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Recommend a level for PROBLEM, with the reasons.
 
     From a log: shares of the radii at --confidence, tried in models that the log leaves possible. From --held-out
-    models or --vary: radii, tried in them. From a model alone: the knee of the robustness curve.
+    models or --vary: radii, tried in them. Half of these worlds select a level, the others test it. From a model
+    alone: no level, but what robustness would gain and cost.
 
     \b
     Examples:
@@ -196,6 +201,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
             **choice.arguments(source.mdp, source.bounds, options["threads"]),
             counts=source.counts,
             confidence=options["confidence"],
+            method=options["method"],
             held_out=source.held_out,
             initial=source.initial,
             loss=options["loss"],
@@ -208,8 +214,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     if as_json:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return
-    table = advice.candidates
     if advice.comparison is not None:
-        rows = list(zip(*show.columns_of(table).values(), strict=True))
-        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
+        for title, table in (("Levels that were tried", advice.candidates), ("Test worlds", advice.comparison)):
+            rows = list(zip(*show.columns_of(table).values(), strict=True))
+            show.print_rows(title, [name.replace("_", " ") for name in table.columns], rows)
     _say_advice(problem, source, choice, options["divergence"], advice)

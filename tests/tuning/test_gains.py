@@ -1,4 +1,4 @@
-"""Intervals of what a policy gains, by simulation: how often do they hold the truth, and how often is nothing a gain?"""
+"""Intervals of what a policy gains, by simulation: how often they hold the truth, and how often nothing is a gain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from robustmdp.tuning.bootstrap import FEWEST, paired_gains
+from robustmdp.tuning.gains import FEWEST, paired_gains
 from robustmdp.tuning.trials import worst_tenth
 
 RUNS = 300
