@@ -61,7 +61,10 @@ def analysed(*words: object) -> tuple[dict[str, Any], str, dict[str, Any]]:
 def assert_repeated(given: dict[str, Any], names: dict[str, Any]) -> None:
     """The program comes to the same advice, or to the same curve where nothing advises, by the same numbers."""
     if given["verdict"] == "no worlds":
-        assert given["candidates"] == {name: column.tolist() for name, column in names["curve"].columns.items()}
+        for name in ("nominal", "worst", "nominal_worst"):  # each is proved to within the tolerance of the solves
+            column = names["curve"][name]
+            error = 4e-6 * max(1.0, float(np.abs(column).max()))
+            assert given["candidates"][name] == pytest.approx(column.tolist(), rel=1e-5, abs=error)
         assert "advice" not in names
         return
     assert given["reasons"] == list(names["advice"].reasons)
@@ -150,15 +153,15 @@ def test_an_environment_with_other_parameters() -> None:
 def test_an_environment_that_leaves_nothing_to_chance() -> None:
     given, page, names = analysed("gym:CliffWalking-v1")
     assert_repeated(given, names)
-    assert "It leaves nothing to chance" in page
+    assert "The model leaves nothing to chance" in page
     assert "<dd>row 4, column 1 (S)</dd>" in page
 
 
 def test_an_environment_with_many_first_states() -> None:
     given, page, names = analysed("gym:Taxi-v4", "--discount", 0.9)
     assert_repeated(given, names)
-    assert "<dd>one of 300 states, all alike</dd>" in page
-    assert "initial = gymnasium.make(&#x27;Taxi-v4&#x27;).unwrapped.initial_state_distrib" in page
+    assert "<dd>one of 300 states, equally likely</dd>" in page
+    assert "initial = gymnasium.make('Taxi-v4').unwrapped.initial_state_distrib" in html.unescape(page)
     assert names["initial"].sum() == pytest.approx(1.0)
 
 
