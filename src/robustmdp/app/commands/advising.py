@@ -116,8 +116,8 @@ def _say_advice(
     from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
-    recommended = f"Recommended: {level_text(advice.ambiguity)}."
-    for sentence in (recommended, *([headline] if headline else []), *advice.reasons):
+    reasons = [headline] if headline else advice.reasons
+    for sentence in (f"Recommended: {level_text(advice.ambiguity)}.", *reasons):
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)
