@@ -195,4 +195,4 @@ def test_where_it_begins(initial: Any, words: str) -> None:
     analysis = rm.analyse(rm.problems.machine_replacement(), initial=initial)
     assert f"<dt>start</dt><dd>{words}</dd>" in told(analysis)[1]
     written = {0: f", initial={initial}", 1: ", initial=initial"}[np.ndim(initial)] if initial is not None else ""
-    assert f"rm.robustness_curve(mdp, rm.KL(){written})" in analysis.code
+    assert f"rm.robustness_curve(mdp, rm.KL(), rm.levels_for(mdp, rm.KL(), count=30){written})" in analysis.code

@@ -18,7 +18,9 @@ _WORST_CASE = "worst case, "  # how names of families begin whose worlds answer 
 def figures_of(study: Study, unit: str = "") -> dict[str, Any]:
     """Plotly figures by name: gains over the nominal policy, curves, policy changes, and values in other worlds."""
     value = f"value from the start{f', {unit}' if unit else ''}"
-    found = {"gains": gains(study.suggestion.comparison, unit)} if study.suggestion.comparison is not None else {}
+    comparison, found = study.suggestion.comparison, {}
+    if comparison is not None and (comparison["gain"].any() or comparison["tail_gain"].any()):
+        found["gains"] = gains(comparison, unit)
     for sweep in study.sweeps:
         found[f"curve-{sweep.name}"] = curve(sweep, value)
         found[f"changes-{sweep.name}"] = changes(sweep)

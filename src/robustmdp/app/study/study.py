@@ -156,14 +156,8 @@ def study(
         *map(Adversary, {each.label: each for each in own}.values()),
     ]
     hear = _part_of(progress, "stress test", 0.6, 0.35)
-    table = stress(
-        mdp,
-        {**tested, **policies},
-        families,
-        initial=start,
-        threads=threads,
-        progress=lambda done, total: hear(done / total),
-    )
+    compared = {**tested, **policies}
+    table = stress(mdp, compared, families, initial=start, threads=threads, progress=lambda n, of: hear(n / of))
     return Study(
         mdp, used, start, nominal, tuple(sweeps), advice, robust, under_model, table, matching, radius, function
     )
