@@ -21,6 +21,7 @@ _DATA = (
     "Whether that is worth it depends on how far the truth is from the model, which only data can say: bring a log or "
     "held-out models."
 )
+ENDS = ("", "_low", "_high")  # of the columns of a gain and its interval
 _CLOSE = 2e-6  # relative: what evaluation leaves open
 
 
@@ -53,10 +54,9 @@ def _worth(comparison: Table, unit: str) -> list[str]:
     if not len(rows):
         return ["No level that was tried does better in the worst tenth of worlds at a bearable average loss."]
     row = {name: column[0] for name, column in rows.columns.items()}
-    level = f"{100 * comparison.notes.get('confidence', 0.95):g} %"
+    level = f"{100 * comparison.notes.get('confidence', 0.95):g} % interval "
     tail, mean = (
-        f"{_signed(row[name], unit)} ({level} interval {short(row[f'{name}_low'])} to {short(row[f'{name}_high'])})"
-        for name in ("tail_gain", "gain")
+        _signed(*(float(row[f"{name}{end}"]) for end in ENDS), level=level, unit=unit) for name in ("tail_gain", "gain")
     )
     return [
         f"Over {row['worlds']:,} worlds that had no part in the choice, the robust policy earns {tail} than the "
@@ -119,5 +119,12 @@ def _money(value: float, unit: str) -> str:
     return f"{short(value)} {unit}".strip()
 
 
-def _signed(gain: float, unit: str) -> str:
-    return f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
+def _signed(gain: float, low: float, high: float, *, level: str, unit: str) -> str:
+    """A gain in words, with its interval where there is one."""
+    size = f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
+    return size if np.isnan(low) else f"{size} ({level}{short(low)} to {short(high)})"
+
+
+def gain_text(gain: float, low: float, high: float) -> str:
+    """A gain as a table's entry; too few worlds have no interval."""
+    return short(gain) if np.isnan(low) else f"{short(gain)} ({short(low)} to {short(high)})"

@@ -13,7 +13,7 @@ from robustmdp.ambiguity import Constrained, worst_case
 from robustmdp.app.page import render
 from robustmdp.app.study import maps
 from robustmdp.app.study.explorer import bars, explorer
-from robustmdp.app.study.headline import level_text
+from robustmdp.app.study.headline import ENDS, gain_text, level_text
 from robustmdp.app.study.names import Names
 from robustmdp.app.study.nature import Row, rows_of
 from robustmdp.app.study.numbers import alike, interval, short
@@ -103,10 +103,9 @@ def _comparison(table: Table | None) -> dict[str, Any] | None:
         return None
     columns = [alike(table[name]) for name in ("mean", "worst_tenth")]
     gains = [
-        [f"{short(gain)} ({short(low)} to {short(high)})" if policy != "nominal" else "" for policy, gain, low, high in
-         zip(table["policy"].tolist(), *(table[f"{name}{end}"].tolist() for end in ("", "_low", "_high")), strict=True)]
+        [gain_text(*numbers) for numbers in zip(*(table[f"{name}{end}"].tolist() for end in ENDS), strict=True)]
         for name in ("gain", "tail_gain")
-    ]  # fmt: skip
+    ]
     rows = zip(table["policy"].tolist(), table["setting"].tolist(), *columns, *gains, strict=True)
     level = f"{100 * table.notes.get('confidence', 0.95):g} %"
     return {
@@ -118,7 +117,7 @@ def _comparison(table: Table | None) -> dict[str, Any] | None:
             f"gain in the mean ({level})",
             f"gain in the worst tenth ({level})",
         ),
-        "rows": list(rows),
+        "rows": [row if row[0] != "nominal" else (*row[:-2], "", "") for row in rows],
         "caption": f"Policies over the same {int(table['worlds'][0]):,} test worlds",
     }
 
