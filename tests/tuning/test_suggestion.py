@@ -22,14 +22,14 @@ def lakes(rng: np.random.Generator, count: int) -> rm.worlds.Models:
 
 @cache
 def advised(success_rate: float | None) -> tuple[rm.MDP, rm.Suggestion]:
-    """Advice for a lake, from 40 others; cached, as several tests look at it."""
+    """Advice for a lake, from 60 others; cached, as several tests look at it."""
     one = {} if success_rate is None else {"success_rate": [success_rate]}
     lake = (
         rm.worlds.environments("FrozenLake8x8-v1", 0.99, **one).models[0]
         if one
         else rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99)
     )
-    return lake, rm.suggest(lake, held_out=lakes(np.random.default_rng(0), 40), initial=0)
+    return lake, rm.suggest(lake, held_out=lakes(np.random.default_rng(0), 60), initial=0)
 
 
 each_lake = pytest.mark.parametrize("success_rate", [None, 0.4, 0.65])
@@ -52,7 +52,7 @@ def test_advice_pays_on_lakes_that_nobody_has_seen(success_rate: float | None) -
 def test_what_was_tried_is_what_is_returned(success_rate: float | None) -> None:
     """On a lake many actions tie; the policy that is handed over must be the one whose values are shown."""
     _, advice = advised(success_rate)
-    worlds = lakes(np.random.default_rng(0), 40)
+    worlds = lakes(np.random.default_rng(0), 60)
     values = np.array([rm.evaluate(w, advice.solution.policy, rm.Nominal(), tol=1e-8).value[0] for w in worlds.models])
     row = advice.candidates.take(advice.candidates["chosen"])
     assert row["mean"][0] == pytest.approx(values[::2].mean(), abs=4e-6)
@@ -70,7 +70,7 @@ def test_the_choice_is_the_least_robust_good_one(success_rate: float | None) -> 
     assert table["level"][0] == 0.0
     assert table["level"][chosen] == advice.ambiguity.level
     mean, tail = table["mean"] - table["mean"][0], table["worst_tenth"] - table["worst_tenth"][0]
-    benefit = np.where((tail > 1e-5) & (mean + 0.25 * tail > 0.0), mean + 0.25 * tail, -np.inf)
+    benefit = np.where((tail > 1e-5) & (mean + 0.5 * tail > 0.0), mean + 0.25 * tail, -np.inf)
     assert benefit[chosen] >= 0.95 * benefit.max() > 0.0
     assert not np.any(benefit[:chosen] >= 0.95 * benefit.max())
     assert advice.level == table["level"][chosen]
@@ -79,15 +79,15 @@ def test_the_choice_is_the_least_robust_good_one(success_rate: float | None) -> 
 def test_reasons_have_the_numbers() -> None:
     _, advice = advised(None)
     first, second, third, baselines = advice.reasons
-    halves = "20 of them selected the level, the other 20 tested it."
-    assert first == f"Tried in 40 worlds (FrozenLake8x8-v1 with another success_rate): {halves}"
-    assert advice.candidates.notes["selection_worlds"] == advice.candidates.notes["test_worlds"] == 20
+    halves = "30 of them selected the level, the other 30 tested it."
+    assert first == f"Tried in 60 worlds (FrozenLake8x8-v1 with another success_rate): {halves}"
+    assert advice.candidates.notes["selection_worlds"] == advice.candidates.notes["test_worlds"] == 30
     row = advice.candidates.take(advice.candidates["chosen"])
     nominal = advice.candidates.take(np.arange(1))
     assert f"The radius {row['level'][0]:.3g} is the smallest" in second
     assert f"{row['test_worst_tenth'][0]:.4g} against {nominal['test_worst_tenth'][0]:.4g}" in third
     assert f"{row['test_mean'][0]:.4g} against {nominal['test_mean'][0]:.4g}" in third
-    assert "Over the 20 test worlds it is better than" in third
+    assert "Over the 30 test worlds it is better than" in third
     assert advice.comparison is not None
     robust = advice.comparison.where(policy="robust")
     low, high = robust["tail_gain_low"][0], robust["tail_gain_high"][0]
@@ -96,7 +96,7 @@ def test_reasons_have_the_numbers() -> None:
         assert f"gains {advice.comparison.where(policy=name)['tail_gain'][0]:.3g} there" in baselines
     shown = repr(advice)
     assert all(word in shown for word in ("Suggestion", "level", "because", "Kullback-Leibler"))
-    assert f"pays     yes, {robust['tail_gain'][0]:.3g} in the worst tenth of 20 test worlds" in shown
+    assert f"pays     yes, {robust['tail_gain'][0]:.3g} in the worst tenth of 30 test worlds" in shown
     assert re.search("<t[dr]>", advice._repr_html_())
 
 
@@ -104,10 +104,10 @@ def test_reasons_have_the_numbers() -> None:
 def test_all_policies_are_compared_over_the_same_worlds(success_rate: float | None) -> None:
     """Values, and paired gains, by hand."""
     lake, advice = advised(success_rate)
-    table, tested = advice.comparison, lakes(np.random.default_rng(0), 40).models[1::2]
+    table, tested = advice.comparison, lakes(np.random.default_rng(0), 60).models[1::2]
     assert table is not None
     assert table["policy"].tolist() == ["nominal", "robust", "shorter horizon", "mean model"]
-    assert table["worlds"].tolist() == [20] * 4
+    assert table["worlds"].tolist() == [30] * 4
     shorter = float(table["setting"][2].removeprefix("discount "))
     policies = (rm.solve(lake, rm.Nominal(), tol=1e-6), advice.solution)
     values = [[rm.evaluate(w, each.policy, rm.Nominal()).value[0] for w in tested] for each in policies]
@@ -206,10 +206,7 @@ def test_worlds_that_test_may_disagree() -> None:
     assert advice.ambiguity == rm.Nominal()
     assert advice.solution.policy[0] == 0
     assert "it is not better than the nominal policy in the worst tenth, 0.55 against 0.9" in advice.reasons[2]
-    assert (
-        "on average it loses 0.35, 0.55 against 0.9, more than the 0.25 for each unit gained that are bearable."
-        in advice.reasons[2]
-    )
+    assert "on average it loses 0.35, 0.55 against 0.9 (benefit -0.525, 95 % interval" in advice.reasons[2]
     agreed = rm.suggest(bet(0.6), held_out=[bet(0.3)] * 40, initial=0)
     assert agreed.pays
     assert agreed.solution.policy[0] == 1
@@ -250,7 +247,7 @@ def test_baselines_that_do_as_well_are_named() -> None:
     """Whoever plans for the mean of the worlds does not bet either."""
     advice = rm.suggest(bet(0.6), held_out=[bet(0.3)] * 40, initial=0)
     assert advice.baseline == "mean model"
-    assert advice.reasons[3].startswith("The nominal policy of the mean of the worlds does as well in the worst tenth:")
+    assert advice.reasons[3].startswith("The nominal policy of the mean of the worlds does as well:")
 
 
 def test_without_data_no_level_is_recommended() -> None:
@@ -275,26 +272,28 @@ def test_without_data_no_level_is_recommended() -> None:
 # Neither a constant nor a unit matters.
 
 
-def stores(scale: float, constant: float) -> list[rm.MDP]:
-    """Where demand is otherwise, in other money; the first is the model."""
-    means = [5.0, *(5.0 * np.exp(0.3 * np.random.default_rng(0).standard_normal(60))).tolist()]
-    found = [rm.problems.inventory(20, mean_demand=mean) for mean in means]
-    return [each.with_rewards(scale * (each.rewards + constant)) for each in found]
+def bad_plants() -> list[rm.MDP]:
+    """Worlds that are worst for the nominal policy, within 40 radii."""
+    policy = rm.solve(MACHINE, rm.Nominal()).policy
+    radii = np.linspace(0.2, 1.0, 40).tolist()
+    return [rm.evaluate(MACHINE, policy, rm.Constrained(rm.KL(), radius)).worst_case for radius in radii]
 
 
 @pytest.mark.parametrize(("scale", "constant"), [(1e-10, 0.0), (1e6, 0.0), (1.0, 1e3), (1.0, -1e6), (1e-6, 1e4)])
 def test_advice_does_not_depend_on_the_zero_and_unit_of_rewards(scale: float, constant: float) -> None:
     """The loss was relative to the mean: 1,000 more for every step made everything bearable."""
-    model, *worlds = stores(1.0, 0.0)
-    plain = rm.suggest(model, held_out=worlds, initial=0, loss=0.9)
-    model, *worlds = stores(scale, constant)
-    other = rm.suggest(model, held_out=worlds, initial=0, loss=0.9)
+
+    def in_other_money(mdp: rm.MDP) -> rm.MDP:
+        return mdp.with_rewards(scale * (mdp.rewards + constant))
+
+    plain = rm.suggest(MACHINE, held_out=bad_plants(), initial=0)
+    other = rm.suggest(in_other_money(MACHINE), held_out=[in_other_money(each) for each in bad_plants()], initial=0)
     assert plain.pays
     assert (other.verdict, other.baseline, other.ambiguity) == (plain.verdict, plain.baseline, plain.ambiguity)
     assert np.array_equal(other.candidates["chosen"], plain.candidates["chosen"])
     assert plain.comparison is not None
     assert other.comparison is not None
-    for column in ("gain", "gain_low", "tail_gain", "tail_gain_low", "tail_gain_high"):
+    for column in ("gain", "gain_low", "tail_gain", "tail_gain_low", "benefit", "benefit_high"):
         # Values are as large as 20 constants, and rounded to 2e-16 of themselves.
         near = 1e-6 + 1e-14 * abs(constant)
         np.testing.assert_allclose(other.comparison[column] / scale, plain.comparison[column], atol=near)

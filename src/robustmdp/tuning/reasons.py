@@ -47,7 +47,7 @@ def reasons_of(
 
 _NONE_GAINS = "No level was better than the nominal policy in the worst tenth at a bearable average loss."
 _VERDICTS = {
-    "undecided": "The interval includes 0, so no level is recommended: about {needed:,} worlds would tell.",
+    "undecided": "An interval includes 0, so no level is recommended: about {needed:,} worlds would tell.",
     "too few worlds": "That is no verdict, so no level is recommended: it takes {fewest} worlds or more.",
 }
 
@@ -68,20 +68,20 @@ def _test(trial: Trial, comparison: Table) -> str:
     """The worst tenth and the mean over the worlds that tested the level."""
     nominal, robust = _row(comparison, NOMINAL), _row(comparison, ROBUST)
     better = "better" if robust["tail_gain"] > trial.slack else "not better"
-    lost = -robust["gain"]
-    bearable = trial.is_bearable(trial.testing[[0, trial.chosen]])[1]
-    too_much = "" if bearable else f", more than the {trial.loss:g} for each unit gained that are bearable"
+    lost, gain, benefit = -robust["gain"], robust["tail_gain"], robust["benefit"]
+    tails = f"{robust['worst_tenth']:.4g} against {nominal['worst_tenth']:.4g}"
+    means = f"{robust['mean']:.4g} against {nominal['mean']:.4g}"
     return (
-        f"Over the {robust['worlds']} test worlds it is {better} than the nominal policy in the worst tenth, "
-        f"{robust['worst_tenth']:.4g} against {nominal['worst_tenth']:.4g}{_interval(robust, 'tail_gain', 'gain')}; on "
-        f"average it {'loses' if lost > trial.slack else 'gains'} {abs(lost):.3g}, {robust['mean']:.4g} against "
-        f"{nominal['mean']:.4g}{too_much}."
+        f"Over the {robust['worlds']} test worlds it is {better} than the nominal policy in the worst tenth, {tails}"
+        f"{_interval(robust, 'tail_gain', f'gain {gain:.3g}, ')}; on average it "
+        f"{'loses' if lost > trial.slack else 'gains'} {abs(lost):.3g}, {means}"
+        f"{_interval(robust, 'benefit', f'benefit {benefit:.3g}, ')}."
     )
 
 
-def _interval(row: dict[str, Any], name: str, word: str) -> str:
+def _interval(row: dict[str, Any], name: str, before: str = "") -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return "" if np.isnan(low) else f" ({word} {row[name]:.3g}, 95 % interval {low:.3g} to {high:.3g})"
+    return "" if np.isnan(low) else f" ({before}95 % interval {low:.3g} to {high:.3g})"
 
 
 def _of_baselines(comparison: Table, pays: bool, baseline: str | None) -> str:
@@ -98,7 +98,7 @@ def _of_baselines(comparison: Table, pays: bool, baseline: str | None) -> str:
         return f"{lead}: {figures}"
     setting = _row(comparison, baseline)["setting"]
     name = f"{_BASELINES[baseline]}{f' ({setting})' if setting else ''}"
-    verdict = "does as well in the worst tenth" if pays else "is certainly better than the nominal policy there"
+    verdict = "does as well" if pays else "is certainly better than the nominal policy"
     return f"{name[0].upper()}{name[1:]} {verdict}: {figures}"
 
 
@@ -108,7 +108,7 @@ def gain_in_words(comparison: Table | None) -> str:
         return ""
     row = _row(comparison, ROBUST)
     gain = f"{row['tail_gain']:.3g} in the worst tenth of {row['worlds']} test worlds"
-    return f", {gain}{_interval(row, 'tail_gain', 'gain')}"
+    return f", {gain}{_interval(row, 'tail_gain')}"
 
 
 def trade_off_in_words(curve: Table) -> tuple[str, ...]:

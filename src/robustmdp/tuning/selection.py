@@ -54,7 +54,7 @@ class Trial:
     ----------
     levels, solutions : what was tried, and what is optimal there; the first policies are theirs
     discounts : of the shorter horizons, whose policies come next; the last policy is that of the mean model
-    loss : which average loss is bearable for each unit that the worst tenth gains
+    loss : which average loss is bearable for each unit that the worst tenth gains: its weight in the benefit
     slack : by how much values must differ not to be the same
     """
 
@@ -83,15 +83,10 @@ class Trial:
 
     def _least_robust(self, values: FloatArray) -> int:
         """The first row with nearly the largest benefit on row 0, mean + loss * worst tenth; 0 where none gains."""
-        means, tails = gains_of(values)
-        benefit = np.where((tails > self.slack) & self.is_bearable(values), means + self.loss * tails, -np.inf)
-        return int(np.argmax(benefit >= _ENOUGH * benefit.max())) if benefit.max() > 0.0 else 0
-
-    def is_bearable(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Is what the mean loses on row 0 at most `loss` times what the worst tenth gains?"""
-        means, tails = gains_of(values)
-        bearable: npt.NDArray[np.bool_] = -means <= np.maximum(self.slack, self.loss * tails)
-        return bearable
+        means, tails = values.mean(axis=1), np.array([worst_tenth(row) for row in values])
+        benefit = means - means[0] + self.loss * (tails - tails[0])
+        benefit[tails - tails[0] <= self.slack] = -np.inf
+        return int(np.argmax(benefit >= _ENOUGH * benefit.max())) if benefit.max() > self.slack else 0
 
     @property
     def is_one_policy(self) -> bool:
@@ -133,57 +128,56 @@ class Trial:
         """A row per policy to compare: values in the worlds that test, and gains on the nominal policy."""
         policies = self.compared()
         values = self.testing[[place for _, place in policies.values()]]
-        mean, tail = paired_gains(values, values[0], CONFIDENCE, seed)
+        gains = paired_gains(values, values[0], self.loss, CONFIDENCE, seed)
+        named = {"gain": gains.mean, "tail_gain": gains.tail, "benefit": gains.benefit}
         return Table.of(
             policy=list(policies),
             setting=[setting for setting, _ in policies.values()],
             worlds=values.shape[1],
             mean=values.mean(axis=1),
             worst_tenth=[worst_tenth(row) for row in values],
-            gain=mean.estimate,
-            gain_low=mean.low,
-            gain_high=mean.high,
-            tail_gain=tail.estimate,
-            tail_gain_low=tail.low,
-            tail_gain_high=tail.high,
-        ).with_notes(confidence=CONFIDENCE)
+            **{
+                f"{name}{end}": column
+                for name, interval in named.items()
+                for end, column in zip(("", "_low", "_high"), interval, strict=True)
+            },
+        ).with_notes(confidence=CONFIDENCE, loss=self.loss)
 
     def baseline(self, pays: bool, seed: int) -> str | None:
-        """The baseline that does as well in the worst tenth as the level, if that pays, at a bearable loss.
+        """The baseline with the largest benefit among those that do as well as what is advised.
 
-        That is, the level is not certainly better. If it does not pay: one that is certainly better than the nominal
-        policy. Of several, the best.
+        If the level pays, those than which it has not certainly the larger benefit; if not, those that certainly pay.
         """
         places = self.compared()
         nominal, found = self.testing[0], {}
-        for name in {HORIZON, MEAN}.intersection(places):
+        for name in sorted({HORIZON, MEAN}.intersection(places)):
             row = self.testing[places[name][1]]
             better, worse = (self.testing[self.chosen], row) if pays else (row, nominal)
-            _, ahead = paired_gains(better[None], worse, CONFIDENCE, seed)
-            if self.is_bearable(np.stack([nominal, row]))[1] and pays != (ahead.low[0] > self.slack):
-                found[name] = worst_tenth(row)
-        return max(sorted(found), key=found.__getitem__, default=None)
+            ahead = paired_gains(better[None], worse, self.loss, CONFIDENCE, seed)
+            certain = ahead.benefit.low[0] > self.slack and (pays or ahead.tail.low[0] > self.slack)
+            if len(row) >= FEWEST and pays != certain:
+                found[name] = row.mean() + self.loss * worst_tenth(row)
+        return max(found, key=found.__getitem__, default=None)
 
     def verdict(self, comparison: Table) -> tuple[str, int | None]:
-        """Does the level that was selected pay, and if that is open, about how many worlds would tell?"""
+        """Does the level that was selected pay, and if that is open, about how many worlds would tell?
+
+        It pays if both the gain of the worst tenth and the benefit are certainly above 0.
+        """
         worlds = int(comparison["worlds"][0])
         if worlds < FEWEST:
             return "too few worlds", 2 * FEWEST
-        if self.chosen == 0 or not self.is_bearable(self.testing[[0, self.chosen]])[1]:
+        if self.chosen == 0:
             return "does not pay", None
-        gain, low = (float(comparison.where(policy=ROBUST)[name][0]) for name in ("tail_gain", "tail_gain_low"))
-        if low > self.slack:
+        robust = comparison.where(policy=ROBUST)
+        row = {name: float(robust[name][0]) for name in ("tail_gain", "tail_gain_low", "benefit", "benefit_low")}
+        if min(row["tail_gain"], row["benefit"]) <= self.slack:
+            return "does not pay", None
+        if min(row["tail_gain_low"], row["benefit_low"]) > self.slack:
             return "pays", None
-        if gain <= self.slack:
-            return "does not pay", None
         # The width of an interval falls with the square root of the number of worlds.
-        return "undecided", _rounded_up(2 * worlds * ((gain - low) / gain) ** 2)
-
-
-def gains_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What the mean and the worst tenth of each row gain on those of row 0."""
-    means, tails = values.mean(axis=1), np.array([worst_tenth(row) for row in values])
-    return means - means[0], tails - tails[0]
+        widths = [(row[name] - row[f"{name}_low"]) / row[name] for name in ("tail_gain", "benefit")]
+        return "undecided", _rounded_up(2 * worlds * max(widths) ** 2)
 
 
 def _rounded_up(number: float) -> int:

@@ -48,9 +48,10 @@ class Suggestion:
     comparison : Table of policies over the same test worlds, None where there are no worlds: "policy" ("nominal",
         "robust", "shorter horizon", "mean model"), "setting" (the level or the discount, as text), "worlds" (how many),
         "mean", "worst_tenth", and the paired differences from the nominal policy with their bootstrap intervals:
-        "gain", "gain_low", "gain_high" of the mean, "tail_gain", "tail_gain_low", "tail_gain_high" of the worst tenth.
-        Notes: "confidence" of the intervals. Without a selected level there is no row "robust"
-    verdict : "pays", "does not pay", "undecided" (the interval of the tail's gain includes 0), "too few worlds" or
+        "gain", "gain_low", "gain_high" of the mean, "tail_gain", "tail_gain_low", "tail_gain_high" of the worst tenth,
+        "benefit", "benefit_low", "benefit_high" of mean + loss * worst tenth; intervals are NaN for fewer than 20
+        worlds. Notes: "confidence" of the intervals, "loss". Without a selected level there is no row "robust"
+    verdict : "pays", "does not pay", "undecided" (an interval includes 0), "too few worlds" or
         "no worlds"
     worlds_needed : about how many worlds, in all, a verdict would need; None where there is one or none can be expected
     baseline : the baseline of `comparison` that does as well as the robust policy, None where none does
@@ -80,7 +81,7 @@ class Suggestion:
     def pays(self) -> bool:
         """Is the level that was selected certainly better in the worst tenth, at a bearable average loss?
 
-        That is, the bootstrap interval of its paired gain on the nominal policy over the test worlds is above 0.
+        That is, the bootstrap intervals of its gain there and of its benefit over the test worlds are above 0.
         Without worlds, or with too few, nothing says so: False.
         """
         return self.verdict == "pays"
@@ -110,7 +111,7 @@ def suggest(
     method: str | None = None,
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
-    loss: float = 0.25,
+    loss: float = 0.5,
     draws: int = 200,
     seed: int = 0,
     threads: int | None = None,
@@ -121,7 +122,7 @@ def suggest(
     The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. One half of
     them selects the level, the other half tests it, beside baselines: the nominal policy, one for a shorter horizon
     (selected like the level), and the nominal policy of the mean of the worlds that select. A level is recommended
-    only if the interval of what it gains on the nominal policy in the worst tenth of the test worlds is above 0.
+    only if over the test worlds both its gain in the worst tenth and its benefit are above 0, with their intervals.
     Without worlds or counts none is: the robustness curve shows what robustness would cost and gain.
 
     Parameters
@@ -134,7 +135,7 @@ def suggest(
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
     loss : the average loss against the nominal policy that is bearable for each unit gained in the worst tenth of
-        worlds; the level is selected by mean + loss * worst tenth
+        worlds; levels are compared by their benefit, what mean + loss * worst tenth gains
     draws : how many models are drawn from the counts
     progress : called with (values so far, values in all)
 
