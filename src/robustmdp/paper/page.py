@@ -30,7 +30,8 @@ def body(records: Mapping[str, Table], claims: Table, figures: Mapping[str, Figu
     """The sections as HTML; everything is computed from the records, and figures are PNG files in `pictures`."""
     drawn = [(name, figure, _embedded(pictures / f"{name}.png")) for name, figure in figures.items()]
     return render(
-        "paper/report.html.j2",
+        "report.html.j2",
+        "robustmdp.paper",
         run=_run(records),
         changed=[name for name, table in records.items() if departures(name, table)],
         claims=_claims(claims),

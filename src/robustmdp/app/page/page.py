@@ -14,10 +14,12 @@ from typing import Any
 
 from robustmdp._files import whole
 
+_OWN = "robustmdp.app.page"
 
-def render(template: str, **context: Any) -> Any:
-    """The body of a page: sections, with every given text escaped."""
-    return _environment().get_template(template).render(context)
+
+def render(template: str, package: str = _OWN, **context: Any) -> Any:
+    """A template of a package, which may use the blocks of this one; in HTML every given text is escaped."""
+    return _environment(package).get_template(template).render(context)
 
 
 def write_page(path: Path, title: str, lead: str, body: str, figures: Mapping[str, Any] | None = None) -> Path:
@@ -30,7 +32,7 @@ def write_page(path: Path, title: str, lead: str, body: str, figures: Mapping[st
 
 def page_html(title: str, lead: str, body: str, figures: Mapping[str, Any]) -> str:
     """The whole document, with styles, scripts and numbers inside."""
-    own = files(__package__)
+    own = files(_OWN)
     text: str = render(
         "page.html.j2",
         title=title,
@@ -70,14 +72,12 @@ def _figures_json(figures: Mapping[str, Any]) -> str:
 
 
 @cache
-def _environment() -> Any:
-    """Templates of this package and of the rooms that use it."""
+def _environment(package: str = _OWN) -> Any:
     try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise ImportError("jinja2 must be installed for pages: pip install 'robustmdp[report]'") from None
-    rooms = {name: PackageLoader(f"robustmdp.{name}", "") for name in ("app.study", "paper")}
-    loader = ChoiceLoader([PackageLoader(__package__, ""), PrefixLoader(rooms)])
+    loader = ChoiceLoader([PackageLoader(name, "") for name in dict.fromkeys((package, _OWN))])
     environment = Environment(
         loader=loader,
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),

@@ -43,7 +43,7 @@ class Analysis:
     @cached_property
     def code(self) -> str:
         """The main steps as a Python program; needs jinja2."""
-        text: str = render("app.study/program.py.j2", **self.program)
+        text: str = render("program.py.j2", "robustmdp.app.study", **self.program)
         return text
 
     @property

@@ -39,7 +39,8 @@ def body(
 ) -> Any:
     """The sections as HTML."""
     return render(
-        "app.study/report.html.j2",
+        "report.html.j2",
+        "robustmdp.app.study",
         study=study,
         advice=study.suggestion,
         extra=extra,
