@@ -116,8 +116,12 @@ def _say_advice(
     from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
-    reasons = [headline] if headline else advice.reasons
-    for sentence in (f"Recommended: {level_text(advice.ambiguity)}.", *reasons):
+    recommended = f"Recommended: {level_text(advice.ambiguity)}."
+    if headline:
+        sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
+    else:
+        sentences = [recommended, *advice.reasons]
+    for sentence in sentences:
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)

@@ -103,7 +103,7 @@ def _trade_off(study: Study, unit: str) -> str:
 def level_text(ambiguity: Ambiguity) -> str:
     """A level in words."""
     if ambiguity.is_nominal:
-        return "none: the model is taken as true"
+        return "trust the model"
     if not (ambiguity.has_weight or ambiguity.has_radius):
         return ambiguity.label
     name, level = ambiguity.divergence.name, ambiguity.level
