@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 DISCOUNT = 0.99
 MODELS = (2 / 3, 1 / 2, 1 / 3)  # slips that a planner may believe in; the first is Gymnasium's own
 RANGE = (0.1, 0.6)  # in which the true slip lies
-HELD_OUT, FRESH = 20, 60
+HELD_OUT, FRESH = 40, 60
 ARROWS = "←↓→↑"
 SHOWN = np.linspace(0.05, 0.7, 27)
 
@@ -38,7 +38,7 @@ def lakes(slips: FloatArray, name: str) -> rm.worlds.Models:
 
 
 def plan(slip: float, held_out: rm.worlds.Models, fresh: rm.worlds.Models) -> Lake:
-    """Trust the model, or take the level that held-out lakes suggest; then try both in fresh ones."""
+    """The nominal policy, or the level that held-out lakes suggest; then try both in fresh ones."""
     (model,) = lakes(np.array([slip]), "model").models
     nominal = rm.solve(model, rm.Nominal())
     advice = rm.suggest(model, rm.KL(), held_out=held_out, initial=0)

@@ -17,7 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 DAYS = 20
 TRUE_MEAN = 5.0
 MEANS = np.arange(2.5, 7.6, 0.5)  # of the worlds in which the policies are tried
-DRAWS = 40
+DRAWS = 100
+LOSS = 0.9  # a store that may not survive a bad year pays nearly as much on average as it gains then
 HISTORIES = 8
 STORE = rm.problems.inventory(mean_demand=TRUE_MEAN)  # only its costs and shelves are known to the planner
 CAPACITY = STORE.n_states - 1
@@ -57,10 +58,11 @@ def plan(seed: int) -> Season:
     nominal = rm.solve(model, rm.Nominal())
     # All pairs share one demand, so plausible worlds are drawn for the demand and not for each pair by itself.
     plausible = [store(rng.dirichlet(seen)) for _ in range(DRAWS)]
-    advice = rm.suggest(model, rm.KL(), held_out=rm.worlds.Models(plausible, "plausible demands"), initial=0)
+    worlds = rm.worlds.Models(plausible, "plausible demands")
+    advice = rm.suggest(model, rm.KL(), held_out=worlds, initial=0, loss=LOSS)
     policies = {"nominal": nominal, "robust": advice.solution}
-    worlds = rm.worlds.Models([rm.problems.inventory(mean_demand=mean) for mean in MEANS])
-    tried = rm.stress(model, policies, worlds, initial=0).outcomes
+    others = rm.worlds.Models([rm.problems.inventory(mean_demand=mean) for mean in MEANS])
+    tried = rm.stress(model, policies, others, initial=0).outcomes
     return Season(demand, nominal, advice, {name: tried.where(policy=name)["value"] for name in policies})
 
 

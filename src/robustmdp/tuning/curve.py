@@ -1,4 +1,4 @@
-"""What robustness costs and buys, level by level."""
+"""Cost and benefit of robustness, level by level."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def robustness_curve(
         "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
         worst-case value; "nominal_worst", the worst-case value of the nominal policy; "changed", in how many
         states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
-        "status". Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing;
+        "status". Notes: "knee", the row at which robustness gains most for its cost, -1 where there is none;
         "best", the value under the model of the nominal policy; "interrupted" if Ctrl-C came: then the levels
         so far are there.
 

@@ -70,8 +70,8 @@ class _Search:
         self.start = distribution(mdp, initial)
         units = Units.of(mdp)
         self.mdp, self.unit = units.standardise(mdp), units.unit
-        level = given.level / self.unit if given.has_weight else given.level
-        self.wanted, error = self._value(type(given)(given.divergence, level))
+        given_form, unit = (Penalized, self.unit) if given.has_weight else (Constrained, 1.0)
+        self.wanted, error = self._value(given_form(self.divergence, given.level / unit))
         # Two values closer than their certified errors are the same value.
         self.same = 4.0 * error
 

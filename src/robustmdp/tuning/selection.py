@@ -186,8 +186,8 @@ def _rounded_up(number: float) -> int:
     >>> _rounded_up(1234.0)
     1300
     """
-    digit = 10 ** max(0, math.floor(math.log10(number)) - 1)
-    return math.ceil(number / digit) * digit
+    digit = 10.0 ** max(0, math.floor(math.log10(number)) - 1)
+    return int(math.ceil(number / digit) * digit)
 
 
 def run_trial(

@@ -104,7 +104,7 @@ def test_stress(tmp_path: Path) -> None:
     kl = rm.KL()
     table = rm.stress(
         mdp,
-        {"trusting": rm.Nominal(), "weight 2": rm.Penalized(kl, 2.0), "radius 0.1": rm.Constrained(kl, 0.1)},
+        {"nominal": rm.Nominal(), "weight 2": rm.Penalized(kl, 2.0), "radius 0.1": rm.Constrained(kl, 0.1)},
         [rm.worlds.RandomKernels(kl, 0.2, 5, seed=7), rm.worlds.Adversary(rm.Constrained(kl, 0.2))],
     )
     assert given.pop("sets") == {
@@ -120,7 +120,7 @@ def test_stress_in_variants_of_an_environment() -> None:
     given = record("stress", "gym:FrozenLake-v1", "--vary", "success_rate=0.4..0.8:3", "--worlds", 2)
     worlds = rm.worlds.environments("FrozenLake-v1", 0.95, success_rate=np.linspace(0.4, 0.8, 3))
     mdp = rm.MDP.from_gymnasium("FrozenLake-v1", 0.95)
-    table = rm.stress(mdp, {"trusting": rm.Nominal()}, [worlds], initial=0)
+    table = rm.stress(mdp, {"nominal": rm.Nominal()}, [worlds], initial=0)
     assert given["family"][0] == "FrozenLake-v1 with another success_rate"
     assert given["mean"][0] == table["mean"][0]
 
@@ -133,7 +133,7 @@ def test_policies_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     other = rm.write(solutions[0], tmp_path / "other.csv")
     words = [word for file in [*files, other] for word in ("--policy", file)]
     given = record("stress", MACHINE, *words, "--worlds", 2)
-    assert given["policy"][:4] == ["trusting", str(files[0]), str(files[1]), "other.csv"]
+    assert given["policy"][:4] == ["nominal", str(files[0]), str(files[1]), "other.csv"]
     assert given["mean"][1] == given["mean"][0] == given["mean"][3] != given["mean"][2]
 
 

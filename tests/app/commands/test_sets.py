@@ -220,7 +220,7 @@ def test_stress() -> None:
     ball = rm.TotalVariation()
     table = rm.stress(
         mdp,
-        {"trusting": rm.Nominal(), **sets},
+        {"nominal": rm.Nominal(), **sets},
         [
             rm.worlds.RandomKernels(ball, 0.1, 3),
             rm.worlds.Adversary(rm.Constrained(ball, 0.1)),

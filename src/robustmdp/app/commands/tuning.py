@@ -41,7 +41,7 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     """What robustness costs and buys on PROBLEM, level by level.
 
     For each level: the robust policy's value if the model is right (nominal), its worst case (worst), the worst case of
-    the policy that trusts the model (trusting), and in how many states the decision changes. Ctrl-C keeps the levels
+    the nominal policy (nominal worst), and in how many states the decision changes. Ctrl-C keeps the levels
     that are solved.
 
     \b
@@ -164,7 +164,7 @@ def _say_knee(table: Any) -> None:
 def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Try policies in worlds that are not PROBLEM: mean, worst, quantiles, wins.
 
-    The policy that trusts the model is always among them. Worlds: random within a radius, each policy's own worst case
+    The nominal policy is always among them. Worlds: random, up to a radius on average, each policy's own worst case
     there, and --held-out models or --vary where given. "Worst tenth" is the mean over the worst tenth of worlds, a win
     is a world in which no other policy is better.
 
@@ -187,7 +187,7 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     divergence, choice = divergence_named(options["divergence"]), _choice(options)
     source = source_of(problem, options)
     sets = _robust_sets(choice, divergence, source, options)
-    policies = {"trusting": Nominal(), **sets, **source.policies(options["policy"])}
+    policies = {"nominal": Nominal(), **sets, **source.policies(options["policy"])}
     # The worst cases of a divergence are there already, at the radii of --within.
     own = sets if choice is not None and not choice.is_divergence else {}
     worlds = [*_worlds(source, divergence, options), *(Adversary(each, name) for name, each in own.items())]
