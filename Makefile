@@ -29,8 +29,7 @@ core: $(VENV)/.core
 	@$(BIN)/ninja -C build/core --quiet
 
 demo: $(VENV)/.analyse core
-	mkdir -p demo
-	$(BIN)/robustmdp analyse gym:FrozenLake8x8-v1 --discount 0.99 --vary success_rate=0.4..0.9:21 --out demo/frozen-lake.html
+	$(BIN)/python examples/pumps.py demo
 
 # Real data to test with, whose own dependencies are of no use here; and Storm, to read our files, where it installs.
 $(VENV)/.worlds: $(VENV)/.test

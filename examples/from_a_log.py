@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -108,22 +107,27 @@ def conclusion(found: Found) -> None:
     print(f"it wins at {len(better)} of {len(SLIPS)} slips" + (f", up to {better.max():g}." if better.size else "."))
 
 
-def figure(values: dict[str, FloatArray]) -> Figure:
+def draw(values: dict[str, FloatArray], path: Path) -> None:
     """Value against slip."""
-    curves = []
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
     for name, value in values.items():
         kind, way = name.split(", ")
-        curves.append(
-            Curve(Key("policy", kind), SLIPS, value, style="points" if way == "learned" else "dashed", name=way)
-        )
-    panel = Panel("", "slip of the lake", "value", tuple(curves))
-    return Figure(
-        "from_a_log",
-        f"Policies from one log of {STEPS:,} steps at slip {TRUE_SLIP:g}",
-        "Discounted chance of reaching the goal of FrozenLake 4x4.",
-        "",
-        (panel,),
+        colour = {"nominal": "tab:blue", "robust": "tab:orange"}[kind]
+        axes.plot(SLIPS, value, "o" if way == "learned" else "--", color=colour, label=name)
+    axes.set(
+        xlabel="slip of the lake",
+        ylabel="discounted chance of reaching the goal",
+        title=f"Policies from one log of {STEPS:,} steps at slip {TRUE_SLIP:g}",
     )
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main(folder: Path = Path("demo")) -> Found:
@@ -135,8 +139,7 @@ def main(folder: Path = Path("demo")) -> Found:
     print(f"{STEPS:,} random steps on FrozenLake 4x4 with slip {TRUE_SLIP:g}; values from the start on other lakes:\n")
     show(found)
     conclusion(found)
-    plot = figure(found.values)
-    draw(plot, folder, Palette.of([plot]))
+    draw(found.values, folder / "from_a_log.png")
     return found
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -96,26 +95,27 @@ def conclusion(planned: list[Lake]) -> None:
         print(f"  wins in {wins(lake)} of {FRESH}; the held-out lakes had said that it {said}.")
 
 
-def figure(planned: list[Lake]) -> Figure:
+def draw(planned: list[Lake], path: Path) -> None:
     """Value against slip, a panel for each model."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
     worlds = lakes(SHOWN, "shown").models
     best = np.array([rm.solve(world, rm.Nominal()).value[0] for world in worlds])
-    panels = []
-    for lake in planned:
-        curves = []
+    figure, panels = plt.subplots(1, len(planned), figsize=(4 * len(planned), 3.6), sharey=True, layout="constrained")
+    for lake, axes in zip(planned, panels, strict=True):
         for name, policy in (("nominal", lake.nominal.policy), ("robust", lake.advice.solution.policy)):
-            value = np.array([rm.evaluate(world, policy, rm.Nominal()).value[0] for world in worlds])
-            curves.append(Curve(Key("policy", name), SHOWN, value))
-        curves.append(Curve(Key("policy", "best for each lake"), SHOWN, best, style="dashed"))
-        line = Curve(Key("policy", "the model's slip"), np.full(2, lake.slip), np.array([0.0, 0.8]), style="dotted")
-        panels.append(Panel(f"Planned for slip {lake.slip:.2f}", "slip of the lake", "value", (*curves, line)))
-    return Figure(
-        "frozen_lake",
-        "FrozenLake 8x8: walking on other ice than planned for",
-        "Discounted chance of reaching the goal against the slip of the lake.",
-        "",
-        tuple(panels),
-    )
+            axes.plot(SHOWN, [rm.evaluate(world, policy, rm.Nominal()).value[0] for world in worlds], label=name)
+        axes.plot(SHOWN, best, "--", color="grey", label="best for each lake")
+        axes.axvline(lake.slip, color="black", linestyle=":", label="the model's slip")
+        axes.set(xlabel="slip of the lake", title=f"Planned for slip {lake.slip:.2f}")
+    panels[0].set_ylabel("discounted chance of reaching the goal")
+    panels[0].legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main(folder: Path = Path("demo")) -> list[Lake]:
@@ -129,8 +129,7 @@ def main(folder: Path = Path("demo")) -> list[Lake]:
     show_policies(planned[0])
     table(planned)
     conclusion(planned)
-    plot = figure(planned)
-    draw(plot, folder, Palette.of([plot]))
+    draw(planned, folder / "frozen_lake.png")
     return planned
 
 

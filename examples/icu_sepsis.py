@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 from robustmdp.table import Table
 
 FloatArray = npt.NDArray[np.float64]
@@ -223,31 +222,29 @@ def account(tried: rm.StressTable, visits: FloatArray) -> None:
     print(f"if the model is right, it costs {cost:.4f}.")
 
 
-def figure(levels: Table, tried: rm.StressTable) -> Figure:
+def draw(levels: Table, tried: rm.StressTable, path: Path) -> None:
     """Worst case against the radius, survival against how much sicker patients get."""
-    policies = {name: Key("policy", name) for name in ("nominal", "robust", "clinicians")}
-    worst = zip(policies.values(), ("nominal_worst", "worst", "clinicians"), strict=True)
-    left = tuple(Curve(key, levels["radius"], levels[column], style="line+points") for key, column in worst)
-    x = 100 * np.array([0.0, *SICKER])
-    right = tuple(
-        Curve(key, x, tried.where(policy=name)["mean"][[0, *range(-len(SICKER), 0)]], style="line+points")
-        for name, key in policies.items()
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
+    columns = {"nominal": "nominal_worst", "robust": "worst", "clinicians": "clinicians"}
+    sicker = 100 * np.array([0.0, *SICKER])
+    for name, column in columns.items():
+        left.plot(levels["radius"], levels[column], marker="o", label=name)
+        means = tried.where(policy=name)["mean"][[0, *range(-len(SICKER), 0)]]
+        right.plot(sicker, means, marker="o", label=name)
+    left.set(xlabel="chi-square radius", ylabel="chance of survival", title="Worst case within a radius")
+    right.set(
+        xlabel="% more likely per point of organ failure (SOFA)",
+        title=f"If patients get sicker (radius {CHOSEN:g})",
     )
-    return Figure(
-        "icu_sepsis",
-        "Sepsis: what a robust policy is good for",
-        "Chance of survival in the worst case within a radius, and where patients get sicker than in the data.",
-        "",
-        (
-            Panel("Worst case within a radius", "chi-square radius", "chance of survival", left),
-            Panel(
-                f"If patients get sicker (radius {CHOSEN:g})",
-                "% more likely per point of organ failure (SOFA)",
-                "chance of survival",
-                right,
-            ),
-        ),
-    )
+    left.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main(folder: Path = Path("demo")) -> Found | None:
@@ -264,8 +261,7 @@ def main(folder: Path = Path("demo")) -> Found | None:
     levels = price(sepsis)
     tried = other_worlds(sepsis, nominal)
     account(tried, sepsis.counts.total)
-    plot = figure(levels, tried)
-    draw(plot, folder, Palette.of([plot]))
+    draw(levels, tried, folder / "icu_sepsis.png")
     return Found(values, levels, tried)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -94,27 +93,28 @@ def conclusion(found: Found) -> None:
         print(f"{name:>14}{each.mean():>8.2f}   ({(each >= -1e-3).sum()} of {len(each)})")
 
 
-def figure(found: Found) -> Figure:
+def draw(found: Found, path: Path) -> None:
     """Profit against mean demand, as a share of what could be earned there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
     best = np.array([rm.solve(rm.problems.inventory(mean_demand=mean), rm.Nominal()).value[0] for mean in MEANS])
-    curves = []
+    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
     for name in ("nominal", "robust"):
-        shares = np.array([season.earned[name] / best for season in (found.season, *found.others)])
-        low, high = shares.min(axis=0), shares.max(axis=0)
-        curves.append(Curve(Key("policy", name), MEANS, 100 * shares.mean(axis=0), 100 * low, 100 * high))
-    panel = Panel(
-        "mean over histories, bands from the worst to the best",
-        "mean demand of the world",
-        "% of the best possible profit",
-        tuple(curves),
+        shares = 100 * np.array([season.earned[name] / best for season in (found.season, *found.others)])
+        (line,) = axes.plot(MEANS, shares.mean(axis=0), marker="o", label=name)
+        axes.fill_between(MEANS, shares.min(axis=0), shares.max(axis=0), color=line.get_color(), alpha=0.2)
+    axes.set(
+        xlabel="mean demand of the world",
+        ylabel="% of the best possible profit",
+        title=f"Ordering after {DAYS} days of demand (true mean {TRUE_MEAN:g}): mean and range",
     )
-    return Figure(
-        "inventory",
-        f"Ordering after {DAYS} days of demand (true mean {TRUE_MEAN:g})",
-        "Profit against the mean demand of the world, after different histories of demand.",
-        "",
-        (panel,),
-    )
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main(folder: Path = Path("demo")) -> Found:
@@ -122,8 +122,7 @@ def main(folder: Path = Path("demo")) -> Found:
     found = Found(plan(0), [plan(seed) for seed in range(1, HISTORIES)])
     show(found.season)
     conclusion(found)
-    plot = figure(found)
-    draw(plot, folder, Palette.of([plot]))
+    draw(found, folder / "inventory.png")
     return found
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 import robustmdp as rm
-from robustmdp.app.page import Curve, Figure, Key, Palette, Panel, draw
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -120,17 +119,26 @@ def costs_of_many() -> dict[str, FloatArray]:
     return {name: np.array(rows) for name, rows in costs.items()}
 
 
-def figure(costs: dict[str, FloatArray]) -> Figure:
+def draw(costs: dict[str, FloatArray], path: Path) -> None:
     """Cost against how hard the machine is used."""
-    curves = tuple(
-        Curve(Key("policy", name), HARDER, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
-        for name, rows in costs.items()
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    for name, rows in costs.items():
+        (line,) = axes.plot(HARDER, rows.mean(axis=0), marker="o", label=name)
+        axes.fill_between(HARDER, rows.min(axis=0), rows.max(axis=0), color=line.get_color(), alpha=0.2)
+    axes.set(
+        xlabel="odds of a failure, times those in the log",
+        ylabel="discounted cost from new",
+        title=f"A machine used harder than its log says: mean and range over {LOGS} logs",
     )
-    title = f"mean over {LOGS} logs, bands from the cheapest to the dearest"
-    panel = Panel(title, "odds of a failure, times those in the log", "discounted cost from new", curves)
-    return Figure(
-        "machine", "A machine used harder than its log says", "Cost of policies that logs lead to.", "", (panel,)
-    )
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def conclusion(tried: rm.StressTable, costs: dict[str, FloatArray]) -> None:
@@ -162,8 +170,7 @@ def main(folder: Path = Path("demo")) -> Found:
     tell(advice)
     tried, costs = try_policies(chosen), costs_of_many()
     conclusion(tried, costs)
-    plot = figure(costs)
-    draw(plot, folder, Palette.of([plot]))
+    draw(costs, folder / "machine.png")
     return Found(chosen, advice, tried, costs)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from paper import tiny
-from robustmdp.app.page import Curve, Diagram, Figure, Key, Panel
 from robustmdp.engine import Serial
 from robustmdp.paper import NAMES, experiment_named, memory
+from robustmdp.paper.figures import Curve, Diagram, Figure, Key, Panel
 from robustmdp.table import Table
 
 Q_ERROR = "max |Qₜ − Q*|"

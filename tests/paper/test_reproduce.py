@@ -9,7 +9,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable
-from html import escape
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def test_the_folder_holds_page_claims_records_and_pictures(folder: Path) -> None
         "claims.csv",
         "robustmdp.json",
     }
-    assert 1e6 < (folder / "report.html").stat().st_size < 6e6
+    assert 1e5 < (folder / "report.html").stat().st_size < 3e6
     for name in NAMES:
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "</svg>" in (folder / "figures" / f"{name}.svg").read_text(encoding="utf-8")
@@ -147,9 +147,9 @@ def test_all_claims_are_judged(folder: Path) -> None:
     for row in rows:
         assert row["numbers"]
         assert bool(row["explanation"]) == (row["verdict"] != "holds")
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert all(escape(row["statement"]) in page for row in rows)
-    assert all(escape(row["explanation"]) in page for row in rows)
+    page = unescape((folder / "report.html").read_text(encoding="utf-8"))
+    assert all(row["statement"] in page for row in rows)
+    assert all(row["explanation"] in page for row in rows)
 
 
 def test_the_page_in_a_browser(folder: Path) -> None:
@@ -157,19 +157,9 @@ def test_the_page_in_a_browser(folder: Path) -> None:
         it.assert_sound()
         figures = it.page.locator("figure").evaluate_all("all => all.map(figure => figure.id)")
         assert {f"figure-{name}" for name in NAMES} <= set(figures)
-        for name in NAMES:
-            expected = len(tiny.EXPERIMENTS[name].figure(records_in(folder, name)).panels)
-            assert it.page.locator(f"#figure-{name} .plot").count() == expected
-        button = it.page.locator("#figure-convergence button[data-key]").first
-        state = "[...document.querySelectorAll('#figure-convergence .plot')].map(p => p.data.map(t => t.visible))"
-        assert all(shown for plot in it.page.evaluate(state) for shown in plot)
-        button.click()
-        assert button.get_attribute("aria-pressed") == "false"
-        hidden = it.page.evaluate(state)
-        assert any(not shown for plot in hidden for shown in plot)
-        assert any(shown for plot in hidden for shown in plot)
-        button.click()
-        assert all(shown for plot in it.page.evaluate(state) for shown in plot)
+        widths = it.page.locator("figure img").evaluate_all("all => all.map(image => image.naturalWidth)")
+        assert len(widths) == len(NAMES)
+        assert min(widths) > 300
         assert it.overflow() <= 0
         it.assert_sound()
 

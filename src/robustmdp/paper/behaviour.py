@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from robustmdp._arrays import FloatArray
-from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves, markovian
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Figure, Key, Panel
 from robustmdp.paper.params import OnLoop, Penalties, Replications
 from robustmdp.paper.work import Experiment, Item, build_chain, product, seed_groups
 from robustmdp.table import Table

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustmdp.app.page import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper import curves
+from robustmdp.paper.figures import Arrow, Diagram, Figure, Key, Node
 from robustmdp.paper.params import OnLoop
 from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from robustmdp._arrays import FloatArray
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table

@@ -8,8 +8,7 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.app.page import Curve, Key
-from robustmdp.app.page.figure import Style
+from robustmdp.paper.figures import Curve, Key, Style
 from robustmdp.table import Table
 
 

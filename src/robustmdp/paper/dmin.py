@@ -7,8 +7,8 @@ from typing import Annotated
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnLoop
 from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table

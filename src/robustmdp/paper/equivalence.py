@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnChain
 from robustmdp.paper.work import Experiment, Item, build_chain, product, rows, solve_exactly, timed
 from robustmdp.table import Table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
     Experiment,

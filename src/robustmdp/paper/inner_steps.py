@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Figure, Key, Panel
 from robustmdp.paper.params import OnChain, Penalties, Replications
 from robustmdp.paper.work import Experiment, Item, product, seed_groups
 from robustmdp.table import Table

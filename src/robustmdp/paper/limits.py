@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from robustmdp._arrays import FloatArray
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnChain, Replications
 from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
 from robustmdp.table import Table

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Finding, Verdict
+from robustmdp.paper.figures import Curve, Figure, Panel
 from robustmdp.paper.params import OnLoop, Penalties, Replications
 from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
 from robustmdp.table import Table

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import Record
 from robustmdp.paper.work import Experiment, Item, replicate, rows, timed
 from robustmdp.table import Table

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from robustmdp import __version__
-from robustmdp.app.page import DataTable, Figure, Listing, Paragraph, Section
+from robustmdp.app.page import render
 from robustmdp.paper import experiment_named
 from robustmdp.paper.claims import dependence
+from robustmdp.paper.figures import Figure
 from robustmdp.table import Table
 
-_WHAT = (
+TITLE = "Robust MDPs without model estimation, reproduced"
+LEAD = (
     "Every figure and claim of the experiments in “Robust Markov Decision Processes without Model Estimation” "
     "(arXiv 2302.01248), run again. Each claim is a test that can fail; what fails is reported as it is."
 )
-_PREVIEW = "Some experiments were run with other seeds, lengths or settings than the defaults, so verdicts may differ"
 _OURS = ("rates", "step-sizes", "limits", "exploration", "equivalence", "sample-efficiency", "memory")
+_BADGES = {"holds": "yes", "does not hold": "no", "within noise": "open"}
 
 
-def sections_of(
-    records: Mapping[str, Table], claims: Table, figures: Mapping[str, Figure]
-) -> tuple[str, list[Section]]:
-    """The lead and the sections; everything is computed from the records."""
-    sections = [Section("What was run", (_run(records), *_caveat(records)))]
-    if len(claims):
-        sections.append(Section("The claims", _claims(claims)))
-    paper = tuple(figure for name, figure in figures.items() if name not in _OURS)
-    ours = tuple(figure for name, figure in figures.items() if name in _OURS)
-    if paper:
-        sections.append(Section("The paper's figures", paper))
-    if ours:
-        sections.append(Section("Beyond the paper", ours))
-    if len(claims):
-        sections.append(Section("The claims in detail", _details(claims)))
-    sections.append(Section("Settings", tuple(part for name in records for part in _settings(name, records[name]))))
-    return _WHAT, sections
+def body(records: Mapping[str, Table], claims: Table, figures: Mapping[str, Figure], pictures: Path) -> Any:
+    """The sections as HTML; everything is computed from the records, and figures are PNG files in `pictures`."""
+    drawn = [(name, figure, _embedded(pictures / f"{name}.png")) for name, figure in figures.items()]
+    return render(
+        "report.html.j2",
+        "robustmdp.paper",
+        run=_run(records),
+        changed=[name for name, table in records.items() if departures(name, table)],
+        claims=_claims(claims),
+        dependence=_dependence(claims),
+        groups=[
+            ("The paper's figures", [each for each in drawn if each[0] not in _OURS]),
+            ("Beyond the paper", [each for each in drawn if each[0] in _OURS]),
+        ],
+        details=_details(claims),
+        settings=[(name, experiment_named(name).TITLE, _settings(table)) for name, table in records.items()],
+    )
 
 
-def _run(records: Mapping[str, Table]) -> Listing:
+def _embedded(picture: Path) -> str:
+    """A picture as a link that holds all of it."""
+    return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode("ascii")
+
+
+def _run(records: Mapping[str, Table]) -> list[tuple[str, str]]:
     notes = [table.notes for table in records.values()]
     seconds = sum(note.get("wall_seconds", 0.0) for note in notes)
     work = sum(note.get("task_seconds", 0.0) for note in notes)
@@ -61,15 +70,7 @@ def _run(records: Mapping[str, Table]) -> Listing:
         ("Python, NumPy", ", ".join(str(first.get(key, "?")) for key in ("python", "numpy"))),
         ("machine", str(first.get("machine", "?"))),
     ]
-    return Listing(tuple((label, value) for label, value in pairs if value))
-
-
-def _caveat(records: Mapping[str, Table]) -> tuple[Paragraph, ...]:
-    """Where the parameters are not the paper's."""
-    changed = [name for name, table in records.items() if departures(name, table)]
-    if not changed:
-        return ()
-    return (Paragraph(f"{_PREVIEW} ({', '.join(changed)}): see the settings at the end."),)
+    return [(label, value) for label, value in pairs if value]
 
 
 def departures(name: str, table: Table) -> list[str]:
@@ -78,34 +79,47 @@ def departures(name: str, table: Table) -> list[str]:
     return [key for key, value in table.notes["parameters"].items() if key != "stay" and usual.get(key) != value]
 
 
-def _claims(claims: Table) -> tuple[DataTable | Paragraph, ...]:
+def _claims(claims: Table) -> dict[str, Any] | None:
+    """The verdict of each claim in each world."""
+    if not len(claims):
+        return None
     stays = claims.values("stay")
-    header = ("claim", "statement", *(f"p = {stay:g}" for stay in stays))
     rows = []
     for (number,), of in claims.groups("claim"):
         verdicts = {float(stay): str(verdict) for stay, verdict in zip(of["stay"], of["verdict"], strict=True)}
         rows.append((number, str(of["statement"][0]), *(verdicts.get(stay, "not run") for stay in stays)))
-    table = DataTable(header, tuple(rows), "Verdict by claim and world", tuple(range(2, len(header))))
-    differing = dependence(claims)
-    if len(stays) > 1 and not differing:
-        differing = ["No verdict depends on p."]
-    return table, *(Paragraph(sentence) for sentence in differing)
+    header = ("claim", "statement", *(f"p = {stay:g}" for stay in stays))
+    return {"header": header, "rows": rows, "caption": "Verdict by claim and world", "badges": _BADGES}
 
 
-def _details(claims: Table) -> tuple[DataTable, DataTable]:
+def _dependence(claims: Table) -> list[str]:
+    """How verdicts depend on the world, where there are several."""
+    if not len(claims):
+        return []
+    return dependence(claims) or (["No verdict depends on p."] if len(claims.values("stay")) > 1 else [])
+
+
+def _details(claims: Table) -> list[dict[str, Any]]:
+    """Every verdict with its numbers, and how each claim was tested."""
+    if not len(claims):
+        return []
     names = ("claim", "stay", "verdict", "numbers", "explanation")
-    rows = tuple(zip(*(claims[name].tolist() for name in names), strict=True))
-    found = DataTable(("claim", "p", "verdict", "numbers", "explanation"), rows, "Every verdict with its numbers", (2,))
-    tests = []
-    for (number,), of in claims.groups("claim"):
-        tests.append((number, "; ".join(of.values("setting")), str(of["test"][0])))
-    return found, DataTable(("claim", "setting", "test"), tuple(tests), "How each claim was tested")
+    rows = list(zip(*(claims[name].tolist() for name in names), strict=True))
+    tests = [(number, "; ".join(of.values("setting")), str(of["test"][0])) for (number,), of in claims.groups("claim")]
+    return [
+        {
+            "header": ("claim", "p", "verdict", "numbers", "explanation"),
+            "rows": rows,
+            "caption": "Every verdict with its numbers",
+            "badges": _BADGES,
+        },
+        {"header": ("claim", "setting", "test"), "rows": tests, "caption": "How each claim was tested"},
+    ]
 
 
-def _settings(name: str, table: Table) -> tuple[Paragraph, Listing]:
+def _settings(table: Table) -> list[tuple[str, str]]:
     parameters = [(key.replace("_", " "), _words(value)) for key, value in table.notes["parameters"].items()]
-    facts = [("rows", f"{len(table):,}"), ("seconds", f"{table.notes.get('wall_seconds', 0):,.1f}")]
-    return Paragraph(f"{name}: {experiment_named(name).title}"), Listing(tuple(parameters + facts))
+    return [*parameters, ("rows", f"{len(table):,}"), ("seconds", f"{table.notes.get('wall_seconds', 0):,.1f}")]
 
 
 def _words(value: Any) -> str:

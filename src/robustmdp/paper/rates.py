@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Claim, Finding
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import (
     Experiment,

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from robustmdp import _checks
-from robustmdp.app.page import Palette, draw, write_page
+from robustmdp.app.page import write_page
 from robustmdp.engine import Engine, Kept
 from robustmdp.engine.kept import key_of
 from robustmdp.io.tables import read_table, write_parquet, write_table
 from robustmdp.paper import NAMES, experiment_named
 from robustmdp.paper.claims import Claim, as_table
+from robustmdp.paper.drawing import draw, palette_of
 from robustmdp.paper.folder import TASK, Folder
-from robustmdp.paper.page import sections_of
+from robustmdp.paper.page import LEAD, TITLE, body
 from robustmdp.paper.params import options_of
 from robustmdp.paper.work import Item
 from robustmdp.table import Table
@@ -143,8 +144,7 @@ def draw_all(folder: Folder, engine: Engine) -> Reproduction:
     verdicts = as_table(claims)
     write_table(verdicts, folder.path / "claims.csv")
     figures = {name: experiment_named(name).figure(table) for name, table in records.items()}
-    palette = Palette.of(figures.values())
+    palette = palette_of(figures.values())
     engine.map(partial(draw, folder=folder.figures, palette=palette), list(figures.values()))
-    lead, sections = sections_of(records, verdicts, figures)
-    report = write_page(folder.path / "report.html", "Robust MDPs without model estimation, reproduced", lead, sections)
+    report = write_page(folder.path / "report.html", TITLE, LEAD, body(records, verdicts, figures, folder.figures))
     return Reproduction(records, verdicts, report)

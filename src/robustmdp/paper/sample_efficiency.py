@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from robustmdp.app.page import Curve, Figure, Key, Panel
 from robustmdp.paper import curves
+from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnLoop, Replications
 from robustmdp.paper.work import Experiment, Item, build_chain, measure_final_errors, product, seed_groups, timed
 from robustmdp.table import Table

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from robustmdp._arrays import FloatArray
-from robustmdp.app.page import Figure, Key, Panel
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Claim, Exponent, Finding, Verdict
+from robustmdp.paper.figures import Figure, Key, Panel
 from robustmdp.paper.params import OnChain, Replications
 from robustmdp.paper.work import (
     Experiment,

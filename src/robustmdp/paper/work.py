@@ -22,8 +22,8 @@ from robustmdp.table import Table
 
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Penalized
-    from robustmdp.app.page import Figure
     from robustmdp.models import MDP
+    from robustmdp.paper.figures import Figure
     from robustmdp.result import Solution
 
 Item = dict[str, Any]

@@ -55,6 +55,7 @@ class Suggestion:
         "no worlds"
     worlds_needed : about how many worlds, in all, a verdict would need; None where there is one or none can be expected
     baseline : the baseline of `comparison` that does as well as the robust policy, None where none does
+    nominal : the solution that takes the model as true
     """
 
     ambiguity: Ambiguity
@@ -66,6 +67,7 @@ class Suggestion:
     verdict: str = "no worlds"
     worlds_needed: int | None = None
     baseline: str | None = None
+    nominal: Solution | None = None
 
     @property
     def level(self) -> float:
@@ -205,6 +207,7 @@ def _tested(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Su
         verdict,
         needed,
         baseline,
+        trial.solutions[0],
     )
 
 
@@ -223,4 +226,4 @@ def _trade_off(
     family = family_of(mdp, divergence, nominal, levels=levels)
     points = points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress)
     curve = curve_of(list(points), start, family, nominal)
-    return Suggestion(Nominal(), nominal, trade_off_in_words(curve), curve)
+    return Suggestion(Nominal(), nominal, trade_off_in_words(curve), curve, nominal=nominal)

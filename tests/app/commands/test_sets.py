@@ -407,7 +407,7 @@ def test_analyse_writes_a_page_about_any_set(tmp_path: Path) -> None:
     said = run("analyse", MACHINE, "--set", "entropic", "--levels", "0.1,0.3,1", "--out", page, "--initial", "age 0")
     assert said.exit_code == 0, said.output
     text = page.read_text()
-    assert "Every aversion at a glance" in text
+    assert "Aversion: how far nature may go" in text
     assert "set_at = lambda level: rm.EntropicRisk(level)" in text
 
 

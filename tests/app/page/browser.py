@@ -33,9 +33,8 @@ class Opened:
 
     def assert_sound(self) -> None:
         """Every panel is drawn, the console is silent, and nothing but the file itself was asked for."""
-        counts = self.page.evaluate(
-            "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.scatterlayer path').length)"
-        )
+        drawn = "p.querySelectorAll('.scatterlayer path, .boxlayer path').length"
+        counts = self.page.evaluate(f"[...document.querySelectorAll('.plot')].map(p => {drawn})")
         assert all(counts), f"panels without a line: {[i for i, count in enumerate(counts) if not count]}"
         assert self.complaints == []
         assert set(self.requests) == {self.address}

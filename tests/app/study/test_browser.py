@@ -41,7 +41,7 @@ def lake() -> Analysis:
 
 @pytest.fixture(scope="module")
 def machine() -> Analysis:
-    """A table of states, and a penalty as the answer."""
+    """A table of states, and no data to decide by."""
     return rm.analyse(rm.problems.machine_replacement(), initial=0, title="Machines")
 
 
@@ -65,7 +65,7 @@ def window(browser: Any, path: Path) -> Iterator[Opened]:
 @pytest.fixture(params=["radius", "weight"])
 def explored(request: pytest.FixtureRequest, window: Opened, analysis: Analysis) -> Iterator[Explored]:
     """A slider as it is when the page is opened."""
-    found = [sweep for sweep in analysis.study.sweeps if sweep.form == request.param]
+    found = [sweep for sweep in analysis.study.sweeps if sweep.name == request.param]
     if not found:
         pytest.skip("a penalty has no slider over radii")
     it = Explored(window, analysis, found[0])
@@ -84,7 +84,7 @@ class Explored:
 
     @property
     def element(self) -> Any:
-        return self.window.page.locator(f".slider[data-slider='levels-{self.sweep.form}']")
+        return self.window.page.locator(f"#levels-{self.sweep.name}")
 
     @property
     def said(self) -> str:
@@ -104,7 +104,7 @@ class Explored:
     @property
     def start(self) -> int:
         """Where the slider is to stand at first."""
-        return self.order.index(self.analysis.study.shown(self.sweep))
+        return self.order.index(self.sweep.shown)
 
     def settle(self) -> None:
         self.window.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -120,7 +120,7 @@ class Explored:
         analysis, study = self.analysis, self.analysis.study
         place = self.order[number]
         point = self.sweep.points[place]
-        assert self.said.startswith(self.sweep.said(place))
+        assert self.said.startswith(self.sweep.text(place))
         frame = self.element.locator(".frame.current")
         assert frame.count() == 1
         text = frame.inner_text()
@@ -138,11 +138,12 @@ def policy_of(frame: Any, analysis: Analysis) -> dict[str, str]:
     """The action in each state, as the frame tells it: on hover over a cell, or in a column."""
     if analysis.names.layout is None:
         states, actions = (
-            frame.locator(f"tbody tr {column}").all_inner_texts() for column in ("th", "td:nth-child(2)")
+            frame.locator(f"tbody tr {column}").all_inner_texts() for column in ("th", "td:nth-child(3)")
         )
         count = analysis.study.mdp.n_states
         return {name.removeprefix("◆ "): action for name, action in zip(states[:count], actions[:count], strict=True)}
-    titles = [title.split(": ") for title in frame.locator(".cells title").all_text_contents() if ": " in title]
+    cells = frame.locator(".cells i").evaluate_all("all => all.map(cell => cell.title)")
+    titles = [title.split(": ") for title in cells if ": " in title]
     return {name: said.split(",")[0] for name, said in titles}
 
 
@@ -167,22 +168,19 @@ def test_it_is_sound_on_any_screen(browser: Any, path: Path, width: int) -> None
     with opened(browser, path, width) as it:
         it.assert_sound()
         assert it.overflow() <= 0
-        assert it.page.locator("main h2").count() == 7
-        for number in range(7):
+        assert it.page.locator("main h2").count() == 8
+        for number in range(8):
             assert it.page.locator("main h2").nth(number).is_visible()
         links = it.page.locator("nav a").evaluate_all("all => all.map(a => document.querySelector(a.hash) !== null)")
         assert links
         assert all(links)
 
 
-def test_it_begins_at_the_recommended_level(explored: Explored) -> None:
+def test_it_begins_at_the_selected_level(explored: Explored) -> None:
     value = explored.element.locator("input[type=range]").get_attribute("value")
     assert value == str(explored.start)
-    first = explored.sweep is explored.analysis.study.sweep
-    mark = "(recommended)" if first else "(same worst case as recommended)"
-    # A weight with the same worst case may lie beyond the slider's ends: then none is marked.
+    mark = "(recommended)" if explored.analysis.study.recommended else "(selected)"
     assert explored.said.endswith(mark) == (explored.sweep.place is not None)
-    assert not first or explored.sweep.place is not None
     explored.assert_shown(explored.start)
 
 
@@ -214,8 +212,8 @@ def test_the_line_goes_where_the_slider_goes(explored: Explored) -> None:
 
 def test_the_ends_say_what_they_are(explored: Explored) -> None:
     ends = explored.element.locator(".dial .ends span").all_inner_texts()
-    words = ["(nearly trusting)", "(most robust)"]
-    assert [end[end.index("(") :] for end in ends] == (words[::-1] if explored.sweep.penalized else words)
+    words = ["(hardly robust)", "(most robust)"]
+    assert [end[end.index("(") :] for end in ends] == (words[::-1] if explored.sweep.name == "weight" else words)
 
 
 def test_each_slider_moves_alone(lake: Analysis, browser: Any, tmp_path: Path) -> None:
@@ -223,7 +221,7 @@ def test_each_slider_moves_alone(lake: Analysis, browser: Any, tmp_path: Path) -
         radii, weights = (Explored(it, lake, sweep) for sweep in lake.study.sweeps)
         before = radii.said, radii.line
         weights.press("Home")
-        assert weights.said.startswith(weights.sweep.said(29))
+        assert weights.said.startswith(weights.sweep.text(29))
         assert (radii.said, radii.line) == before
 
 

@@ -12,8 +12,8 @@ from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 import robustmdp as rm
 from robustmdp.app.study import Layout
 from robustmdp.app.study.layout import of_environment
+from robustmdp.app.study.maps import policy_map, shades
 from robustmdp.app.study.names import Names
-from robustmdp.app.study.policies import policy_grid
 from robustmdp.app.study.study import Study
 
 STEPS = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -109,23 +109,51 @@ def lake() -> tuple[Study, Names]:
 
 def test_cells_say_what_the_policy_does(lake: tuple[Study, Names]) -> None:
     study, names = lake
-    grid = policy_grid(names, study.robust, {3, 5}, "Policy")
+    policy, value = study.robust.policy, study.robust.value
+    grid = policy_map(names, policy, value, {3, 6}, "Policy")
+    arrows = {"left": "←", "down": "↓", "right": "→", "up": "↑"}
     assert names.layout is not None
-    for state, cell in enumerate(grid.cells):
+    assert (grid["columns"], len(grid["cells"])) == (4, 16)
+    for state, cell in enumerate(grid["cells"]):
         closed = state in names.layout.closed
-        assert cell.place == divmod(state, 4)
-        assert cell.arrow == ("" if closed else names.layout.arrows[int(study.robust.policy[state])])
-        assert cell.value == (None if closed else study.robust.value[state])
-        assert cell.changed == (state in (3, 5))
-        assert cell.detail.startswith(names.state(state))
+        assert cell["action"] == ("" if closed else arrows[names.layout.arrows[int(policy[state])]])
+        assert cell["value"] == "" if closed else float(cell["value"]) == pytest.approx(value[state], abs=0.005)
+        assert cell["kind"].endswith("changed") == (state in (3, 6))
+        assert (cell["kind"] == "closed") == closed
+        assert cell["detail"].startswith(names.state(state))
+
+
+def test_shades_are_in_the_order_of_values(lake: tuple[Study, Names]) -> None:
+    study, names = lake
+    grid = policy_map(names, study.robust.policy, study.robust.value, set(), "Policy")
+    assert names.layout is not None
+    kept = [state for state in range(16) if state not in names.layout.closed]
+    order = sorted(kept, key=lambda state: study.robust.value[state])
+    found = [int(grid["cells"][state]["kind"][1:]) for state in order]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (0, len(shades()) - 1)
+
+
+def relative_luminance(colour: str) -> float:
+    """As WCAG defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    rgb = np.array([int(digits[i : i + 2], 16) for i in (0, 2, 4)]) / 255.0
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def test_text_can_be_read_on_every_shade() -> None:
+    for fill, ink in shades():
+        one, other = sorted((relative_luminance(fill), relative_luminance(ink)))
+        assert (other + 0.05) / (one + 0.05) >= 4.5
 
 
 def test_large_worlds_are_drawn_once_and_tabled_in_the_slider(tmp_path: Any) -> None:
-    """Thirty frames of five thousand cells made a page of 25 MB."""
+    """Thirty frames of a thousand cells would make a page too large to be sent."""
     mdp = rm.problems.grid_world(32)
     analysis = rm.analyse(mdp, initial=0, layout=Layout(32, 32, tuple(mdp.action_names or ())))
     page = analysis.write(tmp_path / "page.html")
     text = page.read_text()
-    assert page.stat().st_size < 7_000_000
-    assert 1 <= text.count('<svg class="cells many"') <= 2
+    assert page.stat().st_size < 3_000_000
+    assert 1 <= text.count('<div class="cells"') <= 2
     assert "(24 of 1,024 states)" in text

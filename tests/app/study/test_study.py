@@ -11,9 +11,11 @@ import pytest
 
 import robustmdp as rm
 from robustmdp.ambiguity.distance import distance
+from robustmdp.app.study.headline import headline
 from robustmdp.app.study.nature import rows_of, taken_by_nature
 from robustmdp.app.study.study import Study
-from robustmdp.app.study.sweep import sweep
+from robustmdp.app.study.sweep import Levels, sweep
+from robustmdp.planning.solving import solve_or_raise
 
 TOL = 1e-6  # of the solves, relative to max(1, max |v|)
 
@@ -30,7 +32,7 @@ def at_the_knee() -> Study:
 @pytest.fixture(scope="module")
 def held_out() -> Study:
     """A recommendation that is a radius: the lake is less slippery than its model, or more."""
-    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.45, 0.5, 0.6, 0.7, 0.8])
+    worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=np.linspace(0.35, 0.9, 41))
     return studied(mdp=rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), held_out=worlds, initial=0)
 
 
@@ -41,7 +43,8 @@ def study(request: pytest.FixtureRequest) -> Study:
 
 
 def test_both_kinds_of_recommendation_are_tried(at_the_knee: Study, held_out: Study) -> None:
-    assert isinstance(at_the_knee.suggestion.ambiguity, rm.Penalized)
+    assert at_the_knee.suggestion.verdict == "no worlds"
+    assert isinstance(at_the_knee.doubt, rm.Penalized)
     assert isinstance(held_out.suggestion.ambiguity, rm.Constrained)
     assert isinstance(held_out.suggestion.ambiguity.level, float)
 
@@ -62,20 +65,17 @@ def test_the_curve_is_that_of_the_library(study: Study) -> None:
 
 def test_its_form_is_that_of_the_recommendation(at_the_knee: Study, held_out: Study) -> None:
     for study, name in ((at_the_knee, "weight"), (held_out, "radius")):
-        assert study.sweep.place is not None
-        assert study.sweep.curve[name][study.sweep.place] == study.suggestion.ambiguity.level
+        assert study.sweep.curve[name][study.sweep.shown] == study.doubt.level
         assert len(study.sweep.points) == len(study.sweep.curve[name]) == len(np.unique(study.sweep.curve[name])) == 30
-        assert study.shown(study.sweep) == study.sweep.place
 
 
 def test_weights_are_swept_whatever_is_recommended(at_the_knee: Study, held_out: Study) -> None:
-    """Beside a radius, too; but a matching weight so small that it would bend the axis is not among them."""
-    assert [sweep.form for sweep in at_the_knee.sweeps] == ["weight"]
-    assert [sweep.form for sweep in held_out.sweeps] == ["radius", "weight"]
+    """Beside a radius, too."""
+    assert [sweep.name for sweep in at_the_knee.sweeps] == ["weight"]
+    assert [sweep.name for sweep in held_out.sweeps] == ["radius", "weight"]
     weights = held_out.sweeps[1]
-    assert held_out.matching["weight"] < weights.curve["weight"].min()
     assert weights.place is None
-    assert held_out.shown(weights) == weights.knee
+    assert weights.shown == weights.knee
 
 
 def test_a_matching_weight_is_among_the_weights() -> None:
@@ -84,14 +84,12 @@ def test_a_matching_weight_is_among_the_weights() -> None:
     start = np.eye(worn.n_states)[0]
     radius = 0.05
     weight = rm.matching_weight(worn, rm.Constrained(rm.KL(), radius), start)
-    trusting = rm.solve(worn, rm.Nominal())
+    nominal = rm.solve(worn, rm.Nominal())
     radii, weights = (
         sweep(
             worn,
-            partial(form, rm.KL()),
-            rm.levels_for(worn, rm.KL(), count=30, form=form),
-            level,
-            trusting,
+            Levels(form.level_name, partial(form, rm.KL()), rm.levels_for(worn, rm.KL(), count=30, form=form), level),
+            nominal,
             start,
             threads=None,
             progress=lambda share: None,
@@ -105,16 +103,47 @@ def test_a_matching_weight_is_among_the_weights() -> None:
     assert one == pytest.approx(other, abs=error)
 
 
-def test_the_knee_of_the_page_is_the_recommended_one(at_the_knee: Study) -> None:
-    """The page has fewer levels than `suggest`, and its knee was another one."""
-    assert at_the_knee.sweep.knee == at_the_knee.sweep.place
-    bought, paid = at_the_knee.sweep.bargain
-    assert f"better by {bought:.4g} than that" in at_the_knee.suggestion.reasons[1]
-    assert f"that costs {paid:.4g}." in at_the_knee.suggestion.reasons[1]
+def test_without_worlds_nothing_is_recommended(at_the_knee: Study) -> None:
+    """The knee says how much robustness is cheap here, not how far the truth is."""
+    assert at_the_knee.sweep.place is None
+    assert not at_the_knee.recommended
+    gain, price = at_the_knee.sweep.gain_and_price(at_the_knee.sweep.knee)
+    text = headline(at_the_knee)
+    assert text.startswith("No advice without data.")
+    assert f"by {gain:.4g}, at a price of {price:.4g}" in text
+
+
+def test_the_curve_and_the_nominal_model_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import robustmdp.app.study.study as module
+    from robustmdp.app.study import sweep as curves
+    from robustmdp.tuning import curve
+
+    solved: list[Any] = []
+    drawn: list[Any] = []
+
+    def solve(mdp: rm.MDP, ambiguity: Any, policy: Any = None, **options: Any) -> rm.Solution:
+        solved.extend([ambiguity] if policy is None else [])
+        return solve_or_raise(mdp, ambiguity, policy=policy, **options)
+
+    def points(mdp: rm.MDP, set_at: Any, levels: Any, *rest: Any, **options: Any) -> Any:
+        drawn.extend(levels)
+        return curve.points_along(mdp, set_at, levels, *rest, **options)
+
+    monkeypatch.setattr(module, "solve_or_raise", solve)
+    monkeypatch.setattr(curve, "solve_or_raise", solve)
+    monkeypatch.setattr(curves, "points_along", points)
+    studied(mdp=rm.problems.machine_replacement())
+    assert solved == [rm.Nominal()]
+    assert len(drawn) == 30
+
+
+def test_the_price_is_that_of_the_robust_policy_under_the_model(study: Study) -> None:
+    value = rm.evaluate(study.mdp, study.robust.policy, rm.Nominal()).value
+    assert study.under_model == pytest.approx(value, abs=2 * TOL * np.abs(value).max())
 
 
 def test_each_level_is_between_its_neighbours(study: Study) -> None:
-    """More room for nature, less value; and no policy beats the trusting one under the model."""
+    """More room for nature, less value; and no policy beats the nominal one under the model."""
     error = 2 * float(study.sweep.curve["error_bound"].max())
     assert (np.diff(study.sweep.curve["worst"]) <= error).all()
     assert (study.sweep.curve["nominal"] <= study.sweep.curve.notes["best"] + error).all()
@@ -124,15 +153,14 @@ def test_each_level_is_between_its_neighbours(study: Study) -> None:
 def test_changed_states_are_those_that_would_lose(study: Study) -> None:
     for point in (study.sweep.points[0], study.sweep.points[15], study.sweep.points[-1]):
         exact = rm.solve(study.mdp, point.ambiguity, tol=1e-10)
-        lost = exact.value - exact.q[np.arange(study.mdp.n_states), study.trusting.policy]
+        lost = exact.value - exact.q[np.arange(study.mdp.n_states), study.nominal.policy]
         sure = 2.0 * point.robust.error_bound
         assert set(np.flatnonzero(lost > 2 * sure)) <= set(point.changed.tolist()) <= set(np.flatnonzero(lost > 0))
 
 
 def test_states_that_differ_from_the_recommended_policy(study: Study) -> None:
-    assert study.sweep.place is not None
     differing = study.differing(study.sweep)
-    assert differing[study.sweep.place] == 0
+    assert differing[study.sweep.shown] == 0
     robust = study.robust
     for place in (0, 29):
         policy = study.sweep.points[place].robust.policy
@@ -145,7 +173,7 @@ def test_states_that_differ_from_the_recommended_policy(study: Study) -> None:
 
 def test_matching_levels_have_one_value(study: Study) -> None:
     weight, radius = study.matching["weight"], study.matching["radius"]
-    assert study.suggestion.ambiguity.level in (weight, radius)
+    assert study.doubt.level in (weight, radius)
     ambiguities = (rm.Penalized(study.divergence, weight), rm.Constrained(study.divergence, radius))
     one, other = (study.start @ rm.solve(study.mdp, ambiguity, tol=1e-9).value for ambiguity in ambiguities)
     assert one == pytest.approx(other, abs=1e-7 * max(1.0, abs(one)))
@@ -155,7 +183,7 @@ def test_matching_levels_have_one_value(study: Study) -> None:
 
 
 def test_worst_rows_are_distributions_within_the_radius(held_out: Study) -> None:
-    level = held_out.suggestion.ambiguity.level
+    level = held_out.doubt.level
     for row in rows_of(held_out.mdp, held_out.doubt, held_out.robust.value, range(64), held_out.robust.policy):
         assert row.worst.sum() == pytest.approx(1.0, abs=1e-9)
         assert row.worst.min() >= 0.0
@@ -220,7 +248,7 @@ def test_what_nature_takes(which: str, at_the_knee: Study, held_out: Study) -> N
 
 def test_the_stress_test_has_the_policies_and_the_worlds(study: Study) -> None:
     policies = list(dict.fromkeys(study.stress["policy"].tolist()))
-    assert policies[:2] == ["trusting the model", "recommended"]
+    assert policies == ["nominal", "robust"]
     families = list(dict.fromkeys(study.stress["family"].tolist()))
     radius = study.radius
     assert isinstance(radius, float)
@@ -233,26 +261,27 @@ def test_the_value_against_nature_is_the_worst_case(study: Study) -> None:
     """The recommended policy at the recommended radius: evaluated in its own worst world, its certified value."""
     assert isinstance(study.radius, float)
     doubt = rm.Constrained(study.divergence, study.radius)
-    value = rm.evaluate(study.mdp, study.suggestion.solution.policy, doubt).value
-    row = study.stress.where(policy="recommended", family=f"worst case, Kullback-Leibler radius {study.radius:.3g}")
+    value = rm.evaluate(study.mdp, study.robust.policy, doubt).value
+    row = study.stress.where(policy="robust", family=f"worst case, Kullback-Leibler radius {study.radius:.3g}")
     assert row["mean"][0] == pytest.approx(float(study.start @ value), abs=2e-5 * max(1.0, abs(study.start @ value)))
 
 
 def test_policies_of_the_user_are_tried() -> None:
     chain = rm.problems.chain()
     mixed = np.full((10, 2), 0.5)
-    table = studied(mdp=chain, policies={"mixed": mixed}).stress
-    value = table.where(policy="mixed", family="worst case, Kullback-Leibler radius 0.1")["mean"][0]
-    assert value == pytest.approx(rm.evaluate(chain, mixed, rm.Constrained(rm.KL(), 0.1)).value.mean(), abs=1e-4)
-    with pytest.raises(ValueError, match=r"policies must have names of their own: \['trusting the model'\]"):
-        rm.analyse(chain, policies={"trusting the model": mixed})
+    study = studied(mdp=chain, policies={"mixed": mixed})
+    value = study.stress.where(policy="mixed", family=f"worst case, Kullback-Leibler radius {study.radius:.3g}")["mean"]
+    worst = rm.evaluate(chain, mixed, rm.Constrained(rm.KL(), study.radius)).value
+    assert value[0] == pytest.approx(worst.mean(), abs=1e-4)
+    with pytest.raises(ValueError, match=r"policies must have names of their own: \['nominal'\]"):
+        rm.analyse(chain, policies={"nominal": mixed})
 
 
 def test_progress_rises_from_nothing_to_nearly_all() -> None:
     heard: list[tuple[str, float]] = []
     rm.analyse(rm.problems.river_swim(), progress=lambda part, share: heard.append((part, share)))
     parts = list(dict.fromkeys(part for part, _ in heard))
-    assert parts == ["solving the model", "recommendation", "robustness curve", "stress test"]
+    assert parts == ["solving the model", "robustness curve", "stress test"]
     shares = [share for _, share in heard]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, pytest.approx(0.95))
@@ -266,17 +295,16 @@ def test_it_describes_itself() -> None:
     assert "<table>" in analysis._repr_html_()
 
 
-def test_an_interrupted_solve_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver answers Ctrl-C with what it has so far, which is no model to study."""
-    import robustmdp.app.study.study as module
+@pytest.mark.parametrize("at", ["solving the model", "robustness curve", "stress test"])
+def test_an_interrupt_ends_it(at: str) -> None:
+    """Ctrl-C anywhere passes through: what is there by then is nothing to report on."""
 
-    def stopped(*arguments: Any, **options: Any) -> rm.Solution:
-        found: rm.Solution = rm.solve(*arguments, **options, callback=lambda step: True)
-        return found
+    def interrupted(part: str, share: float) -> None:
+        if part == at:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "solve", stopped)
     with pytest.raises(KeyboardInterrupt):
-        rm.analyse(rm.problems.garnet(50, 3, 4, 0.99, seed=0))
+        rm.analyse(rm.problems.river_swim(), progress=interrupted)
 
 
 # Any set.
@@ -293,8 +321,8 @@ def of_function() -> Study:
     )
 
 
-def test_the_curve_of_a_function_runs_from_trusting_to_robust(of_function: Study) -> None:
-    assert of_function.sweep.form == "level"
+def test_the_curve_of_a_function_runs_from_nominal_to_robust(of_function: Study) -> None:
+    assert of_function.sweep.name == "level"
     assert of_function.sweep.curve["level"].tolist() == [0.99, 0.95, 0.9, 0.8]
     assert not of_function.sweep.grows
     worst = of_function.sweep.curve["worst"]
@@ -340,7 +368,7 @@ def test_a_function_without_levels_is_refused() -> None:
 
 
 def test_random_policies(tmp_path: Path) -> None:
-    """The likeliest action with its probability, and the states in which the trusting action alone is worse."""
+    """The likeliest action with its probability, and the states in which the nominal action alone is worse."""
     machine = rm.problems.machine_replacement()
     analysis = rm.analyse(machine, lambda level: rm.SRectangular(rm.L1(level)), levels=[0.1, 0.5, 1.0])
     page = analysis.write(tmp_path / "page.html").read_text(encoding="utf-8")

@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 @given.vary_option
 @given.column_option
 @click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
+@click.option("--unit", default="", help="The unit of rewards, such as EUR.")
 @given.threads_option
 @given.output_options
 def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Study PROBLEM and write one page: how robust should the decision be?
 
     PROBLEM is a model (a file or a ready-made world), a log of transitions (.csv, .parquet, minari:ID) or a Gymnasium
-    id, as for `solve`. The page has the robustness curve with a slider, a recommended level with its reasons, a stress
-    test, and where robustness changes the decision. It works offline.
+    id, as for `solve`. The page has the advice, where robustness changes the decision, the robustness curve with a
+    slider, and a stress test. It works offline.
 
     \b
     Examples:
@@ -73,6 +74,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             policies=policies,
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
+            unit=options["unit"],
             told=source.told,
             source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
@@ -82,9 +84,10 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         page = analysis.write(out)
     advice = analysis.study.suggestion
     if as_json:
-        show.print_json({"problem": problem, "report": str(page), **_advice_record(advice)})
+        answer = {"problem": problem, "report": str(page), "headline": analysis.headline}
+        show.print_json({**answer, **_advice_record(advice)})
     else:
-        _say_advice(problem, source, choice, options["divergence"], advice)
+        _say_advice(problem, source, choice, options["divergence"], advice, analysis.headline)
         show.say(f"report   {page}", whole=True)
 
 
@@ -105,13 +108,20 @@ def _doubt(options: dict[str, Any]) -> SetChoice:
     return choice
 
 
-def _say_advice(problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any) -> None:
+def _say_advice(
+    problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any, headline: str = ""
+) -> None:
     """The level, why, and what to type next."""
     from robustmdp.app.commands import show
-    from robustmdp.app.study.advice import level_in_words
+    from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
-    for sentence in (f"Recommended: {level_in_words(advice.ambiguity)}.", *advice.reasons):
+    recommended = f"Recommended: {level_text(advice.ambiguity)}."
+    if headline:
+        sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
+    else:
+        sentences = [recommended, *advice.reasons]
+    for sentence in sentences:
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
         show.say(sentence)

@@ -20,13 +20,14 @@ _OPTIONAL = {
     "minari": "logs by minari:ID",
     "matplotlib": "static figures",
     "plotly": "reports",
+    "jinja2": "reports",
     "joblib": "experiments in processes",
     "ray": "models and experiments on a cluster",
     "pandas": "to_frame()",
     "numba": "own functions at compiled speed",
 }
 _BYTES_PER_TRANSITION = 16  # 12 of the rows, and room to work
-_EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "joblib": "processes"}
+_EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "jinja2": "report", "joblib": "processes"}
 
 
 @click.command(short_help="Versions, threads, compiled core, optional parts.")

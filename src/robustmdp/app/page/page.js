@@ -1,199 +1,182 @@
 "use strict";
 
 (() => {
-  const stored = JSON.parse(document.getElementById("numbers").textContent);
-  const arrays = stored.arrays.map((text) => {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    return new Float32Array(bytes.buffer);
-  });
+  const figures = JSON.parse(document.getElementById("figures").textContent);
   const config = {
     responsive: true,
     displaylogo: false,
     plotlyServerURL: "",
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
-  const cursor = { color: "#1d2025", width: 1.5, dash: "5px,3px" };
-  // Where fingers scroll, a drag must not zoom.
-  const touch = window.matchMedia("(pointer: coarse)").matches;
+  const cursor = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: "#1d2025", width: 1.5, dash: "5px,3px" } };
 
-  function smallestPositive(traces) {
-    let smallest = Infinity;
-    for (const trace of traces) {
-      for (const place of [trace.y, trace.low, trace.high]) {
-        if (place === undefined) continue;
-        for (const value of arrays[place]) if (value > 0 && value < smallest) smallest = value;
-      }
-    }
-    return smallest;
-  }
-
-  // The outline of a band, one loop for each stretch without gaps; what lies below the floor is cut off there.
-  function outline(trace, floor) {
-    const [x, low, high] = [arrays[trace.x], arrays[trace.low], arrays[trace.high]];
-    const drawable = (i) => i < x.length && Number.isFinite(x[i] + low[i] + high[i]) && high[i] > floor;
-    const outer = { x: [], y: [] };
-    const add = (across, up) => {
-      outer.x.push(across);
-      outer.y.push(up);
-    };
-    let start = 0;
-    for (let end = 0; end <= x.length; end += 1) {
-      if (drawable(end)) continue;
-      for (let i = start; i < end; i += 1) add(x[i], high[i]);
-      for (let i = end - 1; i >= start; i -= 1) add(x[i], Math.max(low[i], floor));
-      if (end > start) add(null, null);
-      start = end + 1;
-    }
-    return outer;
-  }
-
-  // Points have an interval each; curves have a band.
-  function apart(trace) {
-    return trace.mode === "markers";
-  }
-
-  function band(trace, floor) {
-    return {
-      ...outline(trace, floor),
-      type: "scatter",
-      mode: "lines",
-      line: { width: 0 },
-      fill: "toself",
-      fillcolor: trace.line.color + "2e",
-      hoverinfo: "skip",
-      xaxis: trace.xaxis,
-      yaxis: trace.yaxis,
-      meta: trace.key,
-    };
-  }
-
-  function line(trace) {
-    const { key, x, y, low, high, ...look } = trace;
-    const drawn = { ...look, meta: key, x: arrays[x], y: arrays[y] };
-    if (low === undefined) return drawn;
-    drawn.customdata = Array.from(arrays[low], (value, i) => [value, arrays[high][i]]);
-    if (apart(trace)) {
-      const above = Array.from(arrays[high], (value, i) => value - arrays[y][i]);
-      const below = Array.from(arrays[low], (value, i) => arrays[y][i] - value);
-      drawn.error_y = { type: "data", symmetric: false, array: above, arrayminus: below, thickness: 1.5, width: 4 };
-    }
-    return drawn;
-  }
-
-  function isLog(axis) {
-    return axis.type === "log";
+  // plotly's script is compressed, so that the page stays small enough to be sent.
+  async function loadPlotly() {
+    const packed = atob(document.getElementById("plotly").textContent);
+    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
   }
 
   class Figure {
-    constructor(element, panels) {
-      this.element = element;
-      this.plots = [...element.querySelectorAll(".plot")].map((div, i) => ({ div, ...panels[i], waiting: {} }));
-      this.hidden = new Set();
-      for (const button of element.querySelectorAll("button[data-key]")) {
+    constructor(div) {
+      this.div = div;
+      this.element = div.closest("figure");
+      for (const button of this.element.querySelectorAll("button[data-trace]")) {
         button.addEventListener("click", () => this.toggle(button));
       }
-      for (const button of element.querySelectorAll("button[data-axis]")) {
+      for (const button of this.element.querySelectorAll("button[data-axis]")) {
         button.addEventListener("click", () => this.rescale(button));
       }
-      element.addEventListener("mark", (event) => this.mark(event.detail));
     }
 
-    async draw(plot) {
-      plot.banded = plot.traces.filter((trace) => trace.low !== undefined && !apart(trace));
-      const floor = plot.layout.yaxis.type === "log" ? smallestPositive(plot.traces) : -Infinity;
-      const traces = [...plot.banded.map((trace) => band(trace, floor)), ...plot.traces.map(line)];
-      for (const trace of traces) trace.visible = this.shows(plot, trace);
-      if (touch) plot.layout.dragmode = false;
-      await Plotly.newPlot(plot.div, traces, plot.layout, { ...config, ...plot.config });
-      plot.drawn = true;
-      for (const [axis, scale] of Object.entries(plot.waiting)) this.setScale(plot, axis, scale);
-      if (plot.scales) plot.div.on("plotly_click", ({ points }) => this.pick(plot, points[0].x));
-      this.cross(plot);
+    async draw() {
+      const { data, layout } = figures[this.div.dataset.figure];
+      // The page has titles and legends of its own, which wrap and which the keyboard reaches.
+      Object.assign(layout, { title: undefined, showlegend: false, autosize: true });
+      for (const axis of [layout.xaxis, layout.yaxis]) axis.title = undefined;
+      layout.margin = { l: 40, r: 12, t: 24, b: 36 };
+      // Where fingers scroll, a drag must not zoom.
+      if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
+      await Plotly.newPlot(this.div, data, layout, config);
+      this.drawn = true;
+      this.div.on("plotly_click", ({ points }) => this.onpick?.(points[0].x, this.isLog()));
+      this.mark(this.x);
     }
 
-    // A slider says where it stands: a line at that x in every panel, or none.
+    isLog() {
+      return this.div.layout.xaxis.type === "log";
+    }
+
+    // A line at the slider's level, where the axis has a place for it.
     mark(x) {
       this.x = x;
-      for (const plot of this.drawn()) this.cross(plot);
-    }
-
-    cross(plot) {
-      if (this.x === undefined || !plot.scales) return;
-      const drawable = this.x !== null && (this.x > 0 || !isLog(plot.div.layout.xaxis));
-      const place = { xref: "x", x0: this.x, x1: this.x, yref: "paper", y0: 0, y1: 1 };
-      Plotly.relayout(plot.div, { shapes: drawable ? [{ type: "line", ...place, line: cursor, layer: "between" }] : [] });
-    }
-
-    // What was clicked, for whoever listens.
-    pick(plot, x) {
-      const detail = { x, log: isLog(plot.div.layout.xaxis) };
-      this.element.dispatchEvent(new CustomEvent("pick", { detail }));
+      if (!this.drawn || x === undefined) return;
+      const drawable = x > 0 || !this.isLog();
+      Plotly.relayout(this.div, { shapes: drawable ? [{ ...cursor, x0: x, x1: x }] : [] });
     }
 
     toggle(button) {
-      const key = Number(button.dataset.key);
       const shown = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(shown));
-      if (shown) this.hidden.delete(key);
-      else this.hidden.add(key);
-      for (const plot of this.drawn()) this.show(plot, (trace) => trace.meta === key);
-    }
-
-    drawn() {
-      return this.plots.filter((plot) => plot.drawn);
-    }
-
-    shows(plot, trace) {
-      return !this.hidden.has(trace.meta) && !(plot.cornerless && trace.xaxis === "x2");
-    }
-
-    show(plot, concerns) {
-      const places = plot.div.data.flatMap((trace, i) => (concerns(trace) ? [i] : []));
-      const visible = places.map((place) => this.shows(plot, plot.div.data[place]));
-      if (places.length) Plotly.restyle(plot.div, { visible }, places);
+      const traces = this.div.data.flatMap(({ name }, i) => (name === button.textContent ? [i] : []));
+      Plotly.restyle(this.div, { visible: shown }, traces);
     }
 
     rescale(button) {
-      const axis = button.dataset.axis;
-      const scale = button.getAttribute("aria-pressed") === "true" ? "linear" : "log";
-      button.setAttribute("aria-pressed", String(scale === "log"));
-      for (const plot of this.plots.filter((each) => each.scales)) {
-        if (plot.drawn) this.setScale(plot, axis, scale);
-        else plot.waiting[axis] = scale;
-      }
-    }
-
-    setScale(plot, axis, scale) {
-      const changes = plot.scales[axis][scale];
+      const type = button.getAttribute("aria-pressed") === "true" ? "linear" : "log";
+      button.setAttribute("aria-pressed", String(type === "log"));
+      const axis = `${button.dataset.axis}axis`;
       // Without the line, which must not stretch the axes.
-      Plotly.relayout(plot.div, { ...changes, shapes: [] });
-      this.cross(plot);
-      if ("xaxis2.visible" in changes) {
-        plot.cornerless = !changes["xaxis2.visible"];
-        this.show(plot, (trace) => trace.xaxis === "x2");
-      }
-      if (axis === "x" || !plot.banded.length) return;
-      const floor = scale === "log" ? smallestPositive(plot.traces) : -Infinity;
-      const outlines = plot.banded.map((trace) => outline(trace, floor));
-      const points = { x: outlines.map((each) => each.x), y: outlines.map((each) => each.y) };
-      Plotly.restyle(plot.div, points, [...outlines.keys()]);
+      Plotly.relayout(this.div, { [`${axis}.type`]: type, [`${axis}.autorange`]: true, shapes: [] });
+      this.mark(this.x);
     }
 
-    fit() {
-      for (const { div } of this.drawn()) Plotly.relayout(div, { width: div.clientWidth, height: div.clientHeight });
-    }
-
-    release() {
-      for (const { div } of this.drawn()) Plotly.relayout(div, { width: null, height: null, autosize: true });
+    fit(size) {
+      if (this.drawn) Plotly.relayout(this.div, size ?? { width: this.div.clientWidth, height: this.div.clientHeight });
     }
   }
 
-  const elements = [...document.querySelectorAll("figure[data-figure]")];
-  const figures = elements.map((element, i) => new Figure(element, stored.figures[i]));
+  class Slider {
+    constructor(element, figures) {
+      this.figures = figures;
+      this.range = element.querySelector("input[type=range]");
+      this.output = element.querySelector("output");
+      this.steps = [...element.querySelectorAll("button[data-step]")];
+      this.frames = [...element.querySelectorAll(".frame")];
+      this.shown = Number(this.range.defaultValue);
+      this.range.addEventListener("input", () => this.show());
+      for (const button of this.steps) {
+        button.addEventListener("click", () => this.go(this.shown + Number(button.dataset.step)));
+      }
+      for (const figure of figures) figure.onpick = (x, log) => this.pick(x, log);
+      this.show();
+    }
+
+    go(place) {
+      this.range.value = place;
+      this.show();
+    }
+
+    show() {
+      const place = Number(this.range.value);
+      this.frames[this.shown].classList.remove("current");
+      this.frames[place].classList.add("current");
+      this.shown = place;
+      const { label } = this.frames[place].dataset;
+      this.range.setAttribute("aria-valuetext", label);
+      this.output.value = label;
+      for (const button of this.steps) {
+        const beyond = this.frames[place + Number(button.dataset.step)] === undefined;
+        button.setAttribute("aria-disabled", String(beyond)); // not disabled: that would take the focus away
+      }
+      // However fast it moves, lines are drawn once for each picture on the screen.
+      this.waiting ??= requestAnimationFrame(() => this.mark());
+    }
+
+    mark() {
+      this.waiting = undefined;
+      for (const figure of this.figures) figure.mark(this.level(this.frames[this.shown]));
+    }
+
+    level(frame) {
+      return Number(frame.dataset.x);
+    }
+
+    // The frame nearest to a point of the figure, as the eye sees it on that axis.
+    pick(x, log) {
+      const seen = (value) => (log ? Math.log(value) : value);
+      const distances = this.frames.map((frame) => Math.abs(seen(this.level(frame)) - seen(x)));
+      this.go(distances.indexOf(Math.min(...distances)));
+    }
+  }
+
+  // Pages opened from a disk may lack the clipboard of secure pages; what is selected can be copied anywhere.
+  async function copy(code) {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      return true;
+    } catch {
+      window.getSelection().selectAllChildren(code);
+      return copySelection(code.textContent);
+    }
+  }
+
+  // A selection alone would lose the last line break.
+  function copySelection(text) {
+    const fill = (event) => {
+      event.clipboardData.setData("text/plain", text);
+      event.preventDefault();
+    };
+    document.addEventListener("copy", fill);
+    try {
+      return document.execCommand("copy");
+    } finally {
+      document.removeEventListener("copy", fill);
+    }
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    let timer;
+    button.addEventListener("click", async () => {
+      const done = await copy(button.closest(".code").querySelector("code"));
+      button.textContent = done ? "Copied" : "Selected: press Ctrl+C";
+      clearTimeout(timer);
+      timer = setTimeout(() => (button.textContent = "Copy"), 1600);
+    });
+  }
+
+  const drawn = [...document.querySelectorAll(".plot")].map((div) => new Figure(div));
+  for (const element of document.querySelectorAll(".explorer")) {
+    new Slider(element, drawn.filter((figure) => element.contains(figure.div)));
+  }
 
   async function drawAll() {
-    for (const figure of figures) {
-      for (const plot of figure.plots) await figure.draw(plot);
+    if (drawn.length) await loadPlotly();
+    for (const figure of drawn) {
+      await figure.draw();
       await new Promise((resume) => setTimeout(resume));
     }
     document.documentElement.dataset.ready = "true";
@@ -201,11 +184,11 @@
 
   window.addEventListener("beforeprint", () => {
     document.documentElement.classList.add("printing");
-    for (const figure of figures) figure.fit();
+    for (const figure of drawn) figure.fit();
   });
   window.addEventListener("afterprint", () => {
     document.documentElement.classList.remove("printing");
-    for (const figure of figures) figure.release();
+    for (const figure of drawn) figure.fit({ width: null, height: null, autosize: true });
   });
   drawAll();
 })();

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,53 +12,68 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
-from robustmdp.app.page import write_page
+from robustmdp.app.page import render, slug, write_page
+from robustmdp.app.study.figures import figures_of
+from robustmdp.app.study.headline import headline
 from robustmdp.app.study.layout import Layout
 from robustmdp.app.study.names import Names
-from robustmdp.app.study.page import sections_of
+from robustmdp.app.study.report import body
 from robustmdp.app.study.study import Progress, Study, study
+from robustmdp.app.study.sweep import LEVELS
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
+from robustmdp.tuning.trials import families_of
 from robustmdp.tuning.worlds import Models
-
-_CODE = """{imports}
-
-{source}
-advice = rm.suggest(mdp, {doubt}{evidence}{initial})
-print(advice)
-
-curve = rm.robustness_curve(mdp, {doubt}{initial})
-solution = advice.solution  # as rm.solve(mdp, advice.ambiguity) finds it, up to ties
-print(solution)
-
-policies = {{"trusting the model": rm.Nominal(), "recommended": solution}}
-worlds = [
-{worlds}
-]
-print(rm.stress(mdp, policies, worlds{initial}))
-"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
-    """A studied problem, ready to be told."""
+    """A studied problem: its numbers in `study`, its `figures`, its page by `write`."""
 
     title: str
     study: Study
     names: Names
     told: tuple[tuple[str, str], ...]
-    code: str
+    program: Mapping[str, Any]
+    unit: str = ""
+    extra: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    lead: str | None = None
+
+    @cached_property
+    def code(self) -> str:
+        """The main steps as a Python program; needs jinja2."""
+        text: str = render("program.py.j2", "robustmdp.app.study", **self.program)
+        return text
+
+    @property
+    def headline(self) -> str:
+        """The decision and its worth, as the page says it first."""
+        return headline(self.study, self.unit) if self.lead is None else self.lead
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """The page's plotly figures by name; needs plotly."""
+        return figures_of(self.study, self.unit)
 
     def write(self, path: str | Path) -> Path:
-        """One self-contained HTML page; needs plotly."""
-        lead, sections = sections_of(self.study, self.names, self.told, self.code)
-        return write_page(Path(path), self.title, lead, sections)
+        """One self-contained HTML page; needs plotly and jinja2."""
+        sections = body(self.study, self.names, self.told, self.extra, self.figures, self.code)
+        return write_page(Path(path), self.title, self.headline, sections, {**self.figures, **self._extra_figures()})
+
+    def _extra_figures(self) -> dict[str, Any]:
+        return {
+            f"{slug(heading)}-{number}": item
+            for heading, items in self.extra.items()
+            for number, item in enumerate(items, 1)
+            if hasattr(item, "to_plotly_json")
+        }
 
     def _fields(self) -> _display.Fields:
         advice = self.study.suggestion
         return [
             ("problem", self.title),
+            ("answer", self.headline),
             ("level", str(advice.ambiguity)),
             *(("because", why) for why in advice.reasons),
         ]
@@ -79,23 +95,30 @@ def analyse(
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
     policies: Mapping[str, Any] | None = None,
+    worlds: Any = (),
     layout: Layout | None = None,
     title: str = "How robust should the decision be?",
+    lead: str | None = None,
+    unit: str = "",
     told: Sequence[tuple[str, str]] = (),
+    extra: Mapping[str, Sequence[Any]] | None = None,
     source: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """Study a problem: robustness curve, recommendation, stress test, and where decisions change.
+    """Study a problem: advice, robustness curve, stress test, and where decisions change.
 
     Parameters
     ----------
     mdp : the model; with counts, `counts.model(discount)`
     divergence : KL() by default, or a function from a level to a set, such as rm.CVaR, with the `levels` to try
-    counts, confidence, held_out, initial : as for `suggest`
-    policies : more policies for the stress test, such as the one in use
+    counts, confidence, held_out, initial : as for `suggest`; without counts and held-out models there is no advice
+    policies, worlds : more for the stress test: policies by name, such as the one in use, and worlds as for `stress`
     layout : where states lie, if they are places of a grid
-    title, told : the page's title, and what else it should say of the problem
+    title, lead : the page's title, and what it says first in place of the advice
+    unit, told : of rewards, and what else the page should say of the problem
+    extra : more sections for the page, before all others: by heading, paragraphs, plotly figures, and tables as dicts
+        of "header", "rows" and "caption"
     source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with; by default
         it says that these are yours
     progress : called with (part, share done)
@@ -118,54 +141,56 @@ def analyse(
         held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
         initial=initial,
         policies=policies or {},
+        worlds=families_of(worlds) if worlds else [],
         threads=threads,
         progress=progress or (lambda part, share: None),
     )
     yours = ["mdp", *(["counts"] if counts is not None else []), *(["held_out"] if held_out is not None else [])]
-    made = source or f"{', '.join(yours)} = ...  # yours"
-    code = _program(made, found, counts is not None, held_out, confidence, initial)
-    return Analysis(title, found, Names(mdp, layout), tuple(told), code)
+    lines = (source or f"{', '.join(yours)} = ...  # yours").splitlines()
+    program = _program(lines, found, counts, held_out, confidence, initial)
+    return Analysis(title, found, Names(mdp, layout), tuple(told), program, unit, extra or {}, lead)
 
 
 def _program(
-    source: str,
+    lines: list[str],
     study: Study,
-    counted: bool,
+    counts: Counts | None,
     held_out: Sequence[MDP] | Models | None,
     confidence: float,
     initial: npt.ArrayLike | None,
-) -> str:
-    """The main steps as a program; imports of the source go to the top."""
+) -> dict[str, Any]:
+    """What the program's template needs; imports of the source go to the top."""
     own = not study.divergence.is_built_in
-    lines, divergence = source.splitlines(), "divergence" if own else f"rm.{study.divergence!r}"
-    lines += (
-        ["divergence = ...  # yours"] if own and not any(line.startswith("divergence = ") for line in lines) else []
-    )
+    divergence = "divergence" if own else f"rm.{study.divergence!r}"
+    if own and not any(line.startswith("divergence = ") for line in lines):
+        lines.append("divergence = ...  # yours")
     doubt = divergence
     if study.function is not None:
         doubt = "set_at, levels=levels"
         lines += [] if any(line.startswith("set_at = ") for line in lines) else ["set_at = ...  # yours"]
-        lines.append(f"levels = [{', '.join(f'{level:.6g}' for level in study.sweep.curve[study.sweep.form])}]")
-    imports = sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))})
-    evidence = f", counts=counts, confidence={confidence!r}" if counted else ""
-    evidence += ", held_out=held_out" if held_out is not None else ""
+        lines.append(f"levels = [{', '.join(f'{level:.6g}' for level in study.sweep.curve[study.sweep.name])}]")
     place = np.asarray(initial)
     if place.ndim and not any(line.startswith("initial = ") for line in lines):
         lines.append("initial = ...  # yours")
-    first = "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}"
+    level = study.sweep.points[study.sweep.shown].level
+    of_function = study.function is not None
     radius = "advice.radii" if isinstance(study.radius, np.ndarray) else repr(study.radius)
     worlds = [
         *(["held_out"] if isinstance(held_out, Models) else [] if held_out is None else ["*held_out"]),
-        *(["rm.worlds.Plausible(counts, 100, seed=1)"] if counted else []),
+        *(["rm.worlds.Plausible(counts, 100, seed=1)"] if counts is not None else []),
         f"rm.worlds.RandomKernels({divergence}, {radius}, 50)",
         f"rm.worlds.Adversary(rm.Constrained({divergence}, {radius}))",
         *(["rm.worlds.Adversary(set_at(levels[-1]))"] if study.function is not None else []),
     ]
-    return _CODE.format(
-        imports="\n".join(imports),
-        source="\n".join(line for line in lines if not line.startswith("import ")),
-        doubt=doubt,
-        evidence=evidence,
-        initial=first,
-        worlds="\n".join(f"    {world}," for world in worlds),
-    )
+    evidence = f", counts=counts, confidence={confidence!r}" if counts is not None else ""
+    evidence += ", held_out=held_out" if held_out is not None else ""
+    return {
+        "imports": sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))}),
+        "source": [line for line in lines if not line.startswith("import ")],
+        "doubt": doubt,
+        "weights": "" if evidence or of_function else f", rm.levels_for(mdp, {divergence}, count={LEVELS})",
+        "shown": f"set_at({level!r})" if of_function else f"rm.Penalized({divergence}, {level!r})",
+        "evidence": evidence,
+        "initial": "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}",
+        "worlds": worlds,
+    }

@@ -1,9 +1,10 @@
-"""The levels of one kind of set: a problem solved at each of them, from the least to the most robust."""
+"""A robustness curve with its solutions: a problem solved at each level of one kind of set."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,29 +20,30 @@ FloatArray = npt.NDArray[np.float64]
 LEVELS = 30
 
 
+class Levels(NamedTuple):
+    """What to sweep over: `name` is weight, radius, share or level; `selected` the level that was selected, if any."""
+
+    name: str
+    set_at: SetAt
+    levels: FloatArray
+    selected: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """A robustness curve with its solutions.
 
     Attributes
     ----------
+    name : what the levels are: weight, radius, share; "level" where they are those of a function
     points, curve : the levels, from the least to the most robust
-    place : which of them was asked for, if it is among them
+    place : which of them was selected, if it is among them
     """
 
+    name: str
     points: tuple[Point, ...]
     curve: Table
     place: int | None
-
-    @property
-    def penalized(self) -> bool:
-        """Are the levels weights of a divergence?"""
-        return self.points[0].ambiguity.has_weight
-
-    @property
-    def form(self) -> str:
-        """What the levels are: weight, radius, share; "level" where they are not those of the sets themselves."""
-        return next(iter(self.curve.columns))
 
     @property
     def grows(self) -> bool:
@@ -50,49 +52,58 @@ class Sweep:
 
     @property
     def knee(self) -> int:
-        """The curve's knee; its most robust level where robustness buys nothing."""
+        """The level at which robustness gains most for its price; the most robust one where it gains nothing."""
         knee: int = self.curve.notes["knee"]
         return knee % len(self.points)
 
     @property
-    def bargain(self) -> tuple[float, float]:
-        """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
-        curve, at = self.curve, self.knee
-        bought, paid = curve["worst"][at] - curve["nominal_worst"][at], curve.notes["best"] - curve["nominal"][at]
-        return float(bought), float(paid)
+    def gains(self) -> bool:
+        """Does a robust policy certainly improve the worst case at any level?"""
+        return bool((self.curve["worst"] - self.curve["nominal_worst"] > 4.0 * self.curve["error_bound"]).any())
 
-    def said(self, place: int) -> str:
+    @property
+    def shown(self) -> int:
+        """The level to begin at: the selected one, or the knee."""
+        return self.knee if self.place is None else self.place
+
+    def gain_and_price(self, place: int) -> tuple[float, float]:
+        """What robustness gains in the worst case at a level, and what it costs if the model is right."""
+        curve = self.curve
+        gain, price = (
+            curve["worst"][place] - curve["nominal_worst"][place],
+            curve.notes["best"] - curve["nominal"][place],
+        )
+        return float(gain), float(price)
+
+    def text(self, place: int) -> str:
         """A level in a word."""
         level = short(self.points[place].level, 3)
         if "." in level and "e" not in level:
             level = level.rstrip("0").rstrip(".")
-        return f"{'λ =' if self.penalized else self.form} {level}"
+        return f"{'λ =' if self.name == 'weight' else self.name} {level}"
 
 
 def sweep(
     mdp: MDP,
-    set_at: SetAt,
-    levels: FloatArray,
-    asked: float | None,
-    trusting: Solution,
+    family: Levels,
+    nominal: Solution,
     start: FloatArray,
     *,
+    tol: float = 1e-6,
     threads: int | None,
     progress: Callable[[float], None],
 ) -> Sweep:
-    """Solve at the levels; the one asked for, if it lies between them, takes the place of its neighbour."""
-    levels, place = levels.copy(), None
-    if asked is not None and levels.min() <= asked <= levels.max():
-        place = int(np.abs(np.log(levels) - np.log(asked)).argmin())
-        levels[place] = asked
+    """Solve at the levels; the selected one, if it lies between them, takes the place of its neighbour."""
+    levels, place, selected = family.levels.copy(), None, family.selected
+    if selected is not None and levels.min() <= selected <= levels.max():
+        place = int(np.abs(np.log(levels) - np.log(selected)).argmin())
+        levels[place] = selected
     points = []
-    for point in points_along(mdp, set_at, levels, trusting, threads=threads):
+    for point in points_along(mdp, family.set_at, levels, nominal, tol=tol, threads=threads):
         points.append(point)
         progress(len(points) / len(levels))
     if is_rising(points):
         points.reverse()
         place = None if place is None else len(points) - 1 - place
-    ambiguity = points[0].ambiguity
-    name = ambiguity.level_name if np.array_equal(ambiguity.level, points[0].level) else "level"
-    curve = as_table(points, start, name, best=float(start @ trusting.value))
-    return Sweep(tuple(points), curve, place)
+    curve = as_table(points, start, family.name, best=float(start @ nominal.value))
+    return Sweep(family.name, tuple(points), curve, place)

@@ -1,30 +1,37 @@
-"""Figures as pictures: PNG and SVG by matplotlib."""
+"""Figures as PNG and SVG, by matplotlib."""
 
 from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from robustmdp.app.page import geometry
-from robustmdp.app.page.colours import Ink, Palette
-from robustmdp.app.page.figure import Curve, Diagram, Figure, Panel, Style
-from robustmdp.app.page.legend import columns_of, curves_of, keys_of, rows_of, style_of, styles_of
-from robustmdp.app.page.resolution import along, fitted, thin, within
+from robustmdp.paper import diagrams
+from robustmdp.paper.figures import (
+    Curve,
+    Diagram,
+    Figure,
+    FloatArray,
+    Key,
+    Panel,
+    Scale,
+    Style,
+    columns_of,
+    curves_of,
+    keys_of,
+    rows_of,
+    style_of,
+    styles_of,
+)
 
-MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle-up": "^",
-    "diamond": "D",
-    "triangle-down": "v",
-    "cross": "P",
-    "x": "X",
-    "star": "*",
-}
+MARKERS = "os^DvPX*"
+_QUALITATIVE = (("Dark2", 8), ("tab20b", 20))  # colour maps and how many colours they have
 LINES: dict[Style, str] = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "line+points": "-"}
 
 _LOOK: dict[Any, Any] = {
@@ -41,13 +48,55 @@ _HEIGHT = 3.3  # of a row of panels
 _GREY = "#555555"
 
 
-def draw(figure: Figure, folder: Path, palette: Palette) -> list[Path]:
-    """Write <folder>/<figure.name>.png and .svg; equal figures give equal files."""
+class Ink(NamedTuple):
+    """How the lines of a key look."""
+
+    colour: str
+    marker: str
+
+
+Palette = Mapping[Key, Ink]
+
+
+def palette_of(figures: Iterable[Figure]) -> Palette:
+    """Colours for all keys of some figures: weights from dark to light, the rest by a qualitative map.
+
+    >>> list(palette_of([Figure("", "", "", "", (Panel("", "", "", ()),))]))
+    []
+    """
+    mpl = _matplotlib()
+    groups = [keys_of(figure) for figure in figures]
+    keys = list(dict.fromkeys(key for group in groups for key in group))
+    weights = sorted({key for key in keys if key.kind == "λ" and not isinstance(key.value, str)}, key=lambda k: k.value)
+    shades = mpl.colormaps["plasma"](np.linspace(0.0, 0.8, len(weights)))
+    found = {
+        key: Ink(mpl.colors.to_hex(shade), MARKERS[k % 8])
+        for k, (key, shade) in enumerate(zip(weights, shades, strict=True))
+    }
+    words = [mpl.colors.to_hex(mpl.colormaps[name](k)) for name, count in _QUALITATIVE for k in range(count)]
+    for key in keys:
+        if key not in found:
+            taken = {found[other].colour for group in groups if key in group for other in group if other in found}
+            rank = sum(other.kind == key.kind for other in found)
+            order = [(rank + step) % len(words) for step in range(len(words))]
+            place = next((each for each in order if words[each] not in taken), rank % len(words))
+            found[key] = Ink(words[place], MARKERS[place % 8])
+    return found
+
+
+def _matplotlib() -> Any:
     try:
         import matplotlib as mpl
-        from matplotlib.figure import Figure as Canvas
     except ImportError:
         raise ImportError("matplotlib must be installed for figures: pip install 'robustmdp[report]'") from None
+    return mpl
+
+
+def draw(figure: Figure, folder: Path, palette: Palette) -> list[Path]:
+    """Write <folder>/<figure.name>.png and .svg; equal figures give equal files."""
+    mpl = _matplotlib()
+    from matplotlib.figure import Figure as Canvas
+
     folder.mkdir(parents=True, exist_ok=True)
     png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
     with mpl.rc_context():
@@ -87,7 +136,7 @@ def _row_height(figure: Figure, row: tuple[int, ...], width: float) -> float:
     panel = figure.panels[row[0]]
     if isinstance(panel, Panel):
         return _HEIGHT
-    left, right, bottom, top = geometry.extent(panel)
+    left, right, bottom, top = diagrams.extent(panel)
     return min(width * (top - bottom) / (right - left), 2 * _HEIGHT) + 0.3
 
 
@@ -152,7 +201,7 @@ def _draw_curve(axes: Any, whole: Curve, ink: Ink) -> None:
 
 
 def _look(style: Style, ink: Ink) -> dict[str, Any]:
-    marker = "none" if style in ("dashed", "dotted") else MARKERS[ink.marker]
+    marker = "none" if style in ("dashed", "dotted") else ink.marker
     return {
         "color": ink.colour,
         "linestyle": LINES[style],
@@ -183,16 +232,16 @@ def _draw_inset(axes: Any, panel: Panel, palette: Palette) -> None:
 def _draw_diagram(axes: Any, diagram: Diagram, palette: Palette) -> None:
     from matplotlib.patches import Circle, Polygon
 
-    left, right, bottom, top = geometry.extent(diagram)
+    left, right, bottom, top = diagrams.extent(diagram)
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     axes.set_axis_off()
     for arrow in diagram.arrows:
-        stroke, ink = geometry.stroke(diagram, arrow), palette[arrow.key]
+        stroke, ink = diagrams.stroke(diagram, arrow), palette[arrow.key]
         axes.plot(*stroke.line.T, color=ink.colour, linewidth=1.3)
         axes.add_patch(Polygon(stroke.head, color=ink.colour, linewidth=0))
-        axes.text(*stroke.label, plain(arrow.label), color=ink.text, ha="center", va="center")
+        axes.text(*stroke.label, plain(arrow.label), color=ink.colour, ha="center", va="center")
     for node in diagram.nodes:
-        axes.add_patch(Circle((node.x, node.y), geometry.radius(diagram), facecolor="white", edgecolor="#222222"))
+        axes.add_patch(Circle((node.x, node.y), diagrams.radius(diagram), facecolor="white", edgecolor="#222222"))
         axes.text(node.x, node.y, plain(node.name), ha="center", va="center", fontsize=10)
 
 
@@ -211,9 +260,70 @@ def _add_legend(canvas: Any, figure: Figure, palette: Palette) -> None:
         )
         for key in keys_of(figure)
     ]
-    grey = Ink(_GREY, "circle")
+    grey = Ink(_GREY, "o")
     handles += [Line2D([], [], **_look(style, grey), label=plain(name)) for style, name in styles_of(figure)]
     if handles:
         wanted = sum(0.55 + 0.07 * len(str(handle.get_label())) for handle in handles)
         columns = math.ceil(len(handles) / math.ceil(wanted / canvas.get_figwidth()))
         canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def thin(curve: Curve, limit: int) -> Curve:
+    """At most `limit` points, dense enough on linear and logarithmic axes alike; ends stay.
+
+    >>> x = np.arange(1.0, 100_001.0)
+    >>> thinned = thin(Curve(Key("λ", 1.0), x, 1 / x), 100)
+    >>> len(thinned.x) <= 100, thinned.x[:3].tolist(), thinned.x[-1].item()
+    (True, [1.0, 2.0, 3.0], 100000.0)
+    """
+    return curve if len(curve.x) <= limit else _take(curve, _spread(curve.x, limit))
+
+
+def within(curve: Curve, low: float, high: float) -> Curve:
+    """The part over a range of x, with the neighbour on either side, so that lines reach the frame."""
+    inside = (curve.x >= low) & (curve.x <= high)
+    near = inside.copy()
+    near[1:] |= inside[:-1]
+    near[:-1] |= inside[1:]
+    return _take(curve, np.flatnonzero(near))
+
+
+def fitted(curves: Iterable[Curve], low: float, high: float, scale: Scale) -> tuple[float, float] | None:
+    """The range of y that curves and bands take over a range of x, with some air; None where there is nothing."""
+    parts = [
+        values[(curve.x >= low) & (curve.x <= high)]
+        for curve in curves
+        for values in (curve.y, curve.low, curve.high)
+        if values is not None
+    ]
+    values = np.concatenate([np.empty(0), *parts])
+    values = values[np.isfinite(values) & ((values > 0) | (scale == "linear"))]
+    if not len(values):
+        return None
+    if scale == "log":
+        bottom, top = np.log10(values.min()), np.log10(values.max())
+        air = 0.05 * (top - bottom) or 0.1
+        return float(10 ** max(bottom - air, -300.0)), float(10 ** min(top + air, 300.0))
+    air = 0.05 * np.ptp(values) or 0.1 * abs(float(values[0])) or 1.0
+    return float(values.min() - air), float(values.max() + air)
+
+
+def along(panel: Panel, axis: Literal["x", "y"]) -> FloatArray:
+    """All finite numbers of its curves on an axis."""
+    values = np.concatenate([np.empty(0), *(curve.x if axis == "x" else curve.y for curve in panel.curves)])
+    finite: FloatArray = values[np.isfinite(values)]
+    return finite
+
+
+def _spread(x: FloatArray, limit: int) -> npt.NDArray[np.int64]:
+    """Half of the points evenly by number, half evenly by its logarithm."""
+    last = len(x) - 1
+    even = np.linspace(0, last, limit // 2)
+    early = np.geomspace(1, last + 1, limit - limit // 2) - 1
+    return np.unique(np.concatenate([even, early]).round().astype(np.int64))
+
+
+def _take(curve: Curve, rows: npt.NDArray[np.int64]) -> Curve:
+    low = None if curve.low is None else curve.low[rows]
+    high = None if curve.high is None else curve.high[rows]
+    return replace(curve, x=curve.x[rows], y=curve.y[rows], low=low, high=high)

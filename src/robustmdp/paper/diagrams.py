@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustmdp.app.page.figure import Arrow, Diagram, FloatArray
+from robustmdp.paper.figures import Arrow, Diagram, FloatArray
 
 _FINE = np.linspace(0.0, 1.0, 1001)[:, None]
 

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from app.page import samples
-from robustmdp.app.page import Curve, Diagram, Figure, Key, Palette, Panel, draw, static
+from paper import samples
+from robustmdp.paper import drawing
+from robustmdp.paper.drawing import draw, palette_of
+from robustmdp.paper.figures import Curve, Diagram, Figure, Key, Panel, keys_of
 
 FIGURES = [samples.learning(), samples.styles(), samples.chain(), samples.hostile()]
 
@@ -21,7 +23,7 @@ FIGURES = [samples.learning(), samples.styles(), samples.chain(), samples.hostil
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_pictures_are_written_and_not_blank(figure: Figure, tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    png, svg = draw(figure, tmp_path / "new", Palette.of([figure]))
+    png, svg = draw(figure, tmp_path / "new", palette_of([figure]))
     assert (png.name, svg.name) == (f"{figure.name}.png", f"{figure.name}.svg")
     pixels = matplotlib.image.imread(png)
     assert min(pixels.shape[:2]) > 300
@@ -33,14 +35,14 @@ def test_pictures_are_written_and_not_blank(figure: Figure, tmp_path: Path) -> N
 
 def test_equal_figures_give_equal_files(tmp_path: Path) -> None:
     figure = samples.learning()
-    one = draw(figure, tmp_path / "one", Palette.of([figure]))
-    other = draw(samples.learning(), tmp_path / "other", Palette.of([figure]))
+    one = draw(figure, tmp_path / "one", palette_of([figure]))
+    other = draw(samples.learning(), tmp_path / "other", palette_of([figure]))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
 def painted(figure: Figure) -> Canvas:
     canvas = Canvas()
-    static._paint(canvas, figure, Palette.of([figure]))
+    drawing._paint(canvas, figure, palette_of([figure]))
     return canvas
 
 
@@ -68,7 +70,7 @@ def test_awkward_numbers_are_drawn_or_left_out(y: list[float], scale: str, tmp_p
     curve = Curve(Key("λ", 1.0), np.arange(len(y), dtype=float), values, values, values)
     panel = Panel("awkward", "x", "y", (curve,), scale, scale, inset=(0.0, 1.0) if scale == "linear" else None)  # type: ignore[arg-type]
     figure = Figure("awkward", "", "", "", (panel,))
-    assert all(path.stat().st_size for path in draw(figure, tmp_path, Palette.of([figure])))
+    assert all(path.stat().st_size for path in draw(figure, tmp_path, palette_of([figure])))
 
 
 def test_figures_of_many_panels_fill_rows(tmp_path: Path) -> None:
@@ -83,4 +85,19 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path: Path, monke
     with pytest.raises(
         ImportError, match=r"^matplotlib must be installed for figures: pip install 'robustmdp\[report\]'$"
     ):
-        draw(samples.chain(), tmp_path, Palette.of([samples.chain()]))
+        draw(samples.chain(), tmp_path, palette_of([samples.chain()]))
+
+
+def test_equal_keys_have_one_colour_and_keys_that_meet_differ() -> None:
+    figures = [samples.learning(), samples.styles(), samples.chain(), samples.learning((1.0, 7.0))]
+    palette = palette_of(figures)
+    for figure in figures:
+        inks = [palette[key] for key in keys_of(figure)]
+        assert len({ink.colour for ink in inks}) == len(inks)
+    assert list(palette) == list(dict.fromkeys(palette))
+
+
+def test_weights_brighten_in_order() -> None:
+    palette = palette_of([samples.learning()])
+    shades = [sum(bytes.fromhex(palette[Key("λ", weight)].colour[1:])) for weight in samples.WEIGHTS]
+    assert shades == sorted(shades)

@@ -1,0 +1,130 @@
+"""What the page says first: the decision, what it is worth, and what speaks against it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustmdp.ambiguity import Ambiguity
+from robustmdp.app.study.numbers import short
+from robustmdp.app.study.study import Study
+from robustmdp.table import Table
+
+_CERTAIN = (
+    "Keep the nominal policy. The model leaves nothing to chance, and nature changes probabilities, it does not invent "
+    "outcomes: no level of robustness changes anything. If the world is noisier, put the noise into the model."
+)
+_SAME = (
+    "Keep the nominal policy: at every level that was tried it has the best worst case as well. This is a statement "
+    "about the model; how far the truth is from it, only data can say."
+)
+_DATA = (
+    "Whether that is worth it depends on how far the truth is from the model, which only data can say: bring a log or "
+    "held-out models."
+)
+ENDS = ("", "_low", "_high")  # of the columns of a gain and its interval
+_CLOSE = 2e-6  # relative: what evaluation leaves open
+
+
+def headline(study: Study, unit: str = "") -> str:
+    """The decision and its worth in a few sentences, with what the stress test says against it."""
+    advice = study.suggestion
+    if study.certain:
+        return _CERTAIN
+    if advice.comparison is None:
+        return _trade_off(study, unit)
+    openings = {
+        "pays": "Use the robust policy.",
+        "does not pay": "Keep the nominal policy: robustness does not pay here.",
+        "undecided": "Undecided; keep the nominal policy for now.",
+        "too few worlds": "Too few worlds to decide; keep the nominal policy for now.",
+    }
+    sentences = [openings[advice.verdict], *_worth(advice.comparison, unit)]
+    if advice.verdict != "pays" and advice.worlds_needed is not None:
+        sentences.append(f"A verdict would need about {advice.worlds_needed:,} worlds.")
+    if advice.verdict == "pays" and advice.baseline is not None:
+        sentences.append(f"But a simpler plan does as well: {advice.baseline}.")
+    if study.recommended:
+        sentences += [_price(study, unit), *objections(study)]
+    return " ".join(sentences)
+
+
+def _worth(comparison: Table, unit: str) -> list[str]:
+    """What the robust policy gains over the nominal one in the test worlds, with intervals."""
+    rows = comparison.where(policy="robust")
+    if not len(rows):
+        return ["No level that was tried does better in the worst tenth of worlds at a bearable average loss."]
+    row = {name: column[0] for name, column in rows.columns.items()}
+    level = f"{100 * comparison.notes.get('confidence', 0.95):g} % interval "
+    tail, mean = (
+        _signed(*(float(row[f"{name}{end}"]) for end in ENDS), level=level, unit=unit) for name in ("tail_gain", "gain")
+    )
+    return [
+        f"Over {row['worlds']:,} worlds that had no part in the choice, the robust policy earns {tail} than the "
+        f"nominal one in the worst tenth, and {mean} on average."
+    ]
+
+
+def _price(study: Study, unit: str) -> str:
+    """What robustness costs if the model is right."""
+    best = float(study.start @ study.nominal.value)
+    price = best - float(study.start @ study.under_model)
+    share = f" ({100 * price / abs(best):.2g} %)" if best else ""
+    return f"If the model is right, it costs {_money(price, unit)}{share}."
+
+
+def objections(study: Study) -> list[str]:
+    """Families of worlds in the stress test in which the robust policy does worse than the nominal one."""
+    found, table = [], study.stress
+    for family in dict.fromkeys(table["family"].tolist()):
+        rows = table.where(family=family)
+        worlds = int(rows["worlds"][0])
+        tails = dict(zip(rows["policy"].tolist(), rows["worst_tenth"].tolist(), strict=True))
+        nominal, robust = tails["nominal"], tails["robust"]
+        if worlds > 1 and robust < nominal - _CLOSE * max(1.0, abs(nominal)):
+            found.append(
+                f"The stress test speaks against it: in the worst tenth of {worlds:,} worlds ({family}) it earns "
+                f"{short(robust)} against {short(nominal)}."
+            )
+    return found
+
+
+def _trade_off(study: Study, unit: str) -> str:
+    """Without worlds: the gain and the price of one level, and no advice."""
+    sweep = study.sweep
+    if not sweep.gains:
+        return _SAME
+    gain, price = sweep.gain_and_price(sweep.knee)
+    return (
+        "No advice without data. A robust policy can raise the worst case by "
+        f"{_money(gain, unit)}, at a price of {_money(price, unit)} if the model is right. {_DATA}"
+    )
+
+
+def level_text(ambiguity: Ambiguity) -> str:
+    """A level in words."""
+    if ambiguity.is_nominal:
+        return "trust the model"
+    if not (ambiguity.has_weight or ambiguity.has_radius):
+        return ambiguity.label
+    name, level = ambiguity.divergence.name, ambiguity.level
+    if isinstance(level, np.ndarray):
+        finite = level[np.isfinite(level)]
+        return f"one radius per state and action, {finite.min():.3g} to {finite.max():.3g} in {name} divergence"
+    if ambiguity.has_weight:
+        return f"a penalty of λ = {level:.3g} per unit of {name} divergence"
+    return f"a radius of {level:.3g} in {name} divergence"
+
+
+def _money(value: float, unit: str) -> str:
+    return f"{short(value)} {unit}".strip()
+
+
+def _signed(gain: float, low: float, high: float, *, level: str, unit: str) -> str:
+    """A gain in words, with its interval where there is one."""
+    size = f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
+    return size if np.isnan(low) else f"{size} ({level}{short(low)} to {short(high)})"
+
+
+def gain_text(gain: float, low: float, high: float) -> str:
+    """A gain as a table's entry; too few worlds have no interval."""
+    return short(gain) if np.isnan(low) else f"{short(gain)} ({short(low)} to {short(high)})"
