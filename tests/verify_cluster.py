@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cluster.nodes import NODE, shards, two_nodes, wait_for_the_end
+from cluster.nodes import NODE, lose_node, shards, two_nodes, wait_for_the_end
 
 KILLS = 20
 LONGEST = 15.0  # seconds that a loss may cost
@@ -63,7 +63,7 @@ class Run:
         """Kill one, after another one has come."""
         self.cluster.add_node(**NODE)
         lost = draws.choice(sorted(self.cluster.worker_nodes, key=lambda node: node.node_id))
-        self.cluster.remove_node(lost, allow_graceful=False)
+        lose_node(self.cluster, lost)
 
     def result(self) -> str:
         """What the driver printed in the end."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from engine.groups import wait_for
 NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
 
-@contextmanager
+@contextlib.contextmanager
 def two_nodes() -> Iterator[Any]:
     """With a head that has no cores; it notices a lost node soon."""
     import ray
@@ -30,9 +32,19 @@ def two_nodes() -> Iterator[Any]:
         cluster.shutdown()
 
 
-def shards(cluster: Any) -> list[int]:
-    """The processes of the actors."""
-    raylets = [process.process.pid for node in cluster.list_all_nodes() for process in node.all_processes["raylet"]]
+def lose_node(cluster: Any, node: Any) -> None:
+    """All of its processes, which a machine takes along; they would live on for a while here."""
+    own = shards(cluster, [node])
+    cluster.remove_node(node, allow_graceful=False)
+    for process in own:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def shards(cluster: Any, nodes: Sequence[Any] | None = None) -> list[int]:
+    """The processes of the actors, on some nodes or on all."""
+    nodes = cluster.list_all_nodes() if nodes is None else nodes
+    raylets = [process.process.pid for node in nodes for process in node.all_processes["raylet"]]
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from robustmdp.cluster.exchange import Assignment, Problem, ShardLost, Traffic, 
 from robustmdp.cluster.shard import LoadedRows, Program, ReadSet, Shard
 
 _SECONDS = 1.0  # between looks for signals
+_PATIENCE = 2.0  # in which a node must answer
 _MOST_RESTARTS = 10  # while shards are set up
 
 
@@ -127,11 +129,13 @@ class RayExchange:
 
     # setting up
 
-    def _find_places(self, count: int | None) -> list[Place]:
-        """Nodes in turn, those with most cores first."""
+    def _find_places(self, count: int | None, *, after_loss: bool = False) -> list[Place]:
+        """Nodes in turn, those with most cores first; after a loss those that answer."""
         nodes = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
         if not nodes:
             raise RuntimeError("the cluster must have a node with a core: it has none")
+        if after_loss:
+            nodes = list(filter(_answers, nodes)) or nodes
         nodes.sort(key=lambda node: (-node["Resources"]["CPU"], node["NodeID"]))
         count = count or len(nodes)
         places = []
@@ -186,7 +190,7 @@ class RayExchange:
             replaced |= {i for i, actor in enumerate(self._actors) if i not in replaced and self._is_lost(actor)}
             if not replaced:
                 return []
-            places = self._find_places(self.count)
+            places = self._find_places(self.count, after_loss=True)
             try:
                 for i in replaced:
                     self._ray.kill(self._actors[i])
@@ -247,6 +251,15 @@ class RayExchange:
                 raise _loss(problem) from None
         results: list[Any] = self._ray.get(references)
         return results
+
+
+def _answers(node: Mapping[str, Any]) -> bool:
+    """Whether a node's process is there: Ray itself believes so until several of its own calls have failed."""
+    try:
+        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=_PATIENCE).close()
+    except OSError:
+        return False
+    return True
 
 
 def _loss(problem: Exception) -> ShardLost:
