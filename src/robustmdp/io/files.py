@@ -1,4 +1,4 @@
-"""`read` and `write`: models and solutions in files of any known format."""
+"""`read` and `write`: models, solutions and tables in files of any known format."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_met
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
+from robustmdp.io.tables import write_table
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
+from robustmdp.table import Table
 
 
 def read(path: str | os.PathLike[str], discount: float | None = None, *, format: str | None = None) -> MDP:
@@ -86,16 +88,18 @@ def read_outcomes(
     return [each.mdp for each in found]
 
 
-def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True) -> Path:
-    """A model or a solution to a file, which appears whole or not at all; returns its path.
+def write(
+    thing: MDP | Solution | Table, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True
+) -> Path:
+    """A model, a solution or a table to a file, which appears whole or not at all; returns its path.
 
     Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
     goes to `<path>.meta.json`. An ending becomes an explicit state that stays and earns nothing.
 
     Parameters
     ----------
-    thing : MDP or Solution
-    path : with an extension of `formats()`; for a solution .csv, .parquet or .json
+    thing : MDP, Solution, or a Table such as a robustness curve
+    path : with an extension of `formats()`; for a solution or a table .csv, .parquet or .json
     format : one of `formats()`, by default from the extension
     meta : False leaves no meta file and warns, naming what is lost
 
@@ -111,8 +115,10 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
     if isinstance(thing, Solution):
         return write_solution(thing, target, format)
+    if isinstance(thing, Table):
+        return write_table(thing, target, format)
     if not isinstance(thing, MDP):
-        raise TypeError(f"write takes an MDP or a Solution: got {type(thing).__name__}")
+        raise TypeError(f"write takes an MDP, a Solution or a Table: got {type(thing).__name__}")
     return write_model(Explicit.of(thing), target, chosen(target, format), meta)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,34 @@ from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.whole import whole
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 SetAt = Callable[[float], Ambiguity]
+
+
+class CurveTable(Table):
+    """A row per level, from the least to the most robust; see `robustness_curve`."""
+
+    def plot(self, ax: Any = None) -> Figure:
+        """Values over levels: if the model is right, and in the worst case; below, in how many states actions differ.
+
+        Needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes for the values alone, or two for values and actions; a new figure if None
+        """
+        from robustmdp.pictures import Levels, draw_curve
+
+        unit = next(iter(self.columns))
+        values = (self[name] for name in (unit, "nominal", "worst", "trusting", "changed"))
+        # What was selected, if anything was; the knee where nothing had to be.
+        word, row = ("selected", self.notes["chosen"]) if "chosen" in self.notes else ("knee", self.notes["knee"])
+        marked = {word: row} if row >= 0 else {}
+        return draw_curve(ax, Levels(unit, *values), best=self.notes.get("best"), marked=marked)
 
 
 def robustness_curve(
@@ -39,7 +64,7 @@ def robustness_curve(
     tol: float = 1e-6,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Table:
+) -> CurveTable:
     """For each level the robust policy: its value if the model is right, its worst case, how much it differs.
 
     Parameters
@@ -55,7 +80,7 @@ def robustness_curve(
 
     Returns
     -------
-    Table, one row per level, from the least to the most robust:
+    CurveTable, one row per level, from the least to the most robust:
         "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
         worst-case value; "trusting", the worst-case value of the policy that trusts the model; "changed", in how many
         states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
@@ -270,7 +295,7 @@ def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDAr
     return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 
 
-def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Table:
+def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> CurveTable:
     """The columns of `robustness_curve`, with the knee as a note."""
     columns: dict[str, Any] = {
         level_name: [point.level for point in points],
@@ -281,7 +306,7 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> Tab
         "error_bound": [point.error_bound for point in points],
         "status": [point.robust.status.code for point in points],
     }
-    table = Table.of(**columns)
+    table = CurveTable(Table.of(**columns).columns)
     return table.with_notes(knee=knee_of(table))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,13 @@ from robustmdp.planning.continuation import solve_along
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
-from robustmdp.tuning.curve import SetAt, function_family, knee_of, levels_for, robustness_curve
+from robustmdp.tuning.curve import CurveTable, SetAt, function_family, knee_of, levels_for, robustness_curve
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Models, Plausible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -67,6 +70,23 @@ class Suggestion:
         Judged by worlds that had no part in the choice; without worlds there is nothing to judge by: False.
         """
         return bool(self.candidates.notes.get("pays", False))
+
+    def plot(self, ax: Any = None) -> Figure:
+        """The candidates' mean and worst tenth over the worlds; without worlds the robustness curve; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes; a new figure if None
+        """
+        if isinstance(self.candidates, CurveTable):
+            return self.candidates.plot(ax)
+        from robustmdp.pictures import Candidates, draw_candidates
+
+        table = self.candidates
+        chosen, unit = int(np.argmax(table["chosen"])), table.notes["unit"]
+        values = (table[name] for name in (unit, "mean", "worst_tenth", "judged_mean", "judged_worst_tenth"))
+        title = "Robustness pays" if self.pays else "Robustness was not shown to pay"
+        return draw_candidates(ax, Candidates(unit, *values), chosen=chosen, title=f"{title} in the worlds that tested")
 
     def _fields(self) -> _display.Fields:
         return [("level", str(self.ambiguity)), *(("because", reason) for reason in self.reasons)]

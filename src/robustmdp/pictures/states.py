@@ -1,0 +1,144 @@
+"""A policy state by state: what it is worth, between which bounds, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.pictures.canvas import COLOURS, MARKERS, Figure, escape, finish, label_numbers, open_axes, widen
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_APART = 60  # states whose points and bars can be told apart
+_SMALL = 500  # states from which on points are dots
+
+
+class Values(NamedTuple):
+    """What each state is worth, (S,) each, and what the axes say of it.
+
+    `bounds_text` is the legend's word for the bounds; infinite ones are not drawn.
+    """
+
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    names: Sequence[str] | None
+    label: str
+    bounds_text: str
+    title: str
+
+
+class Choices(NamedTuple):
+    """What is done: entry i takes an action in a state with a probability, or `stages` (T, S) where steps differ."""
+
+    state: IntArray
+    action: IntArray
+    probability: FloatArray
+    names: Sequence[str] | None
+    n_actions: int
+    stages: IntArray | None = None
+
+
+class Progress(NamedTuple):
+    """What is left to learn after so many samples."""
+
+    samples: IntArray
+    error: FloatArray
+    label: str
+
+
+def draw_solution(ax: Any, values: Values, choices: Choices, progress: Progress | None = None) -> Figure:
+    """Values above the policy and, of a learner, what was left to learn; `ax` as for `open_axes`."""
+    rows = min(choices.n_actions, 8) if choices.stages is None else 6
+    width = (6.4 if len(values.value) <= _APART else 9.0) + (choices.stages is not None)  # a scale of colours beside
+    figure, axes = open_axes(ax, [3.0, 1.0 + 0.2 * rows, *([2.2] if progress else [])], width)
+    _draw_values(axes[0], values)
+    if len(axes) > 1:
+        _draw_choices(axes[1], choices, values)
+        if ax is None:
+            axes[0].tick_params(labelbottom=False)
+            axes[0].set_xlabel("")
+    if progress is not None and len(axes) > 2:
+        _draw_progress(axes[2], progress)
+    return figure
+
+
+def _draw_values(axes: Any, values: Values) -> None:
+    place = np.arange(len(values.value))
+    lower, upper = (np.where(np.isfinite(bound), bound, np.nan) for bound in (values.lower, values.upper))
+    if np.isfinite(lower + upper).any():
+        if len(place) <= _APART:
+            middle, reach = 0.5 * (lower + upper), 0.5 * (upper - lower)
+            axes.errorbar(place, middle, reach, fmt="none", color=COLOURS[1], capsize=4, label=values.bounds_text)
+        else:
+            axes.fill_between(
+                place, lower, upper, step="mid", color=COLOURS[1], alpha=0.35, lw=0, label=values.bounds_text
+            )
+    axes.plot(place, values.value, **_point(len(place)), color=COLOURS[0], label=values.label.partition("\n")[0])
+    label_numbers(axes.xaxis, values.names, len(place), "state")
+    _set_limits(axes, len(place))
+    widen(axes)
+    finish(axes, ylabel=values.label)
+    axes.set_title(escape(values.title), fontsize="medium", loc="left")
+    axes.legend(loc="best", fontsize="small")
+
+
+def _point(count: int) -> dict[str, Any]:
+    size = 5.0 if count <= _APART else 3.0 if count <= _SMALL else 1.5
+    return {"linestyle": "none", "marker": "o", "markersize": size, "rasterized": count > _SMALL}
+
+
+def _set_limits(axes: Any, n_states: int) -> None:
+    axes.set_xlim(-0.5 - 0.01 * n_states, n_states - 0.5 + 0.01 * n_states)
+
+
+def _draw_choices(axes: Any, choices: Choices, values: Values) -> None:
+    n_states = len(values.value)
+    label_numbers(axes.xaxis, values.names, n_states, "state")
+    if choices.stages is not None:
+        _draw_stages(axes, choices, choices.stages)
+        return
+    side = np.clip(260.0 / n_states, 1.5, 9.0)  # points
+    is_random = bool((choices.probability < 0.995).any())
+    axes.scatter(
+        choices.state,
+        choices.action,
+        s=side**2 * choices.probability,
+        marker="s",
+        color=COLOURS[0],
+        linewidths=0,
+        rasterized=n_states > _SMALL,
+    )
+    label_numbers(axes.yaxis, choices.names, choices.n_actions, "action")
+    axes.set_ylim(-0.6, choices.n_actions - 0.4)
+    axes.yaxis.set_inverted(choices.names is not None)  # names are read from the top, numbers rise
+    _set_limits(axes, n_states)
+    finish(axes, ylabel="action\n(area: its probability)" if is_random else "action")
+
+
+def _draw_stages(axes: Any, choices: Choices, stages: IntArray) -> None:
+    """Steps from top to bottom; colours from dark to light, so that a grey print keeps the order of the actions."""
+    from matplotlib import colormaps
+    from matplotlib.colors import BoundaryNorm
+
+    edges = np.arange(choices.n_actions + 1) - 0.5
+    norm = BoundaryNorm(edges, 256)
+    image = axes.imshow(stages, aspect="auto", interpolation="nearest", cmap=colormaps["cividis"], norm=norm)
+    bar = axes.figure.colorbar(image, ax=axes, ticks=np.arange(choices.n_actions)[:: 1 + choices.n_actions // 12])
+    if choices.names is not None:
+        bar.set_ticklabels([escape(choices.names[int(tick)]) for tick in bar.get_ticks()])
+    bar.set_label("action")
+    label_numbers(axes.yaxis, None, len(stages), "step")
+    axes.set_ylabel("step")
+
+
+def _draw_progress(axes: Any, progress: Progress) -> None:
+    known = np.isfinite(progress.error) & (progress.error > 0) & (progress.samples > 0)
+    axes.plot(progress.samples[known], progress.error[known], color=COLOURS[0], marker=MARKERS[0], markersize=3)
+    if known.any():
+        axes.set(xscale="log", yscale="log")
+    finish(axes, xlabel="samples (transitions drawn)", ylabel=progress.label)
