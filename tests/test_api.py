@@ -99,6 +99,7 @@ PROBLEMS = [
     "grid_world",
     "inventory",
     "machine_replacement",
+    "pump",
     "river_swim",
     "two_state",
     "two_state_value",
