@@ -24,7 +24,7 @@ def summarise(solution: Any) -> Table:
     """The columns of `Solution.summary`, under a title that says how the run ended."""
     columns = solution.columns()
     world = solution.adversary.mdp
-    if hasattr(world, "probabilities") and np.isfinite(solution.base).all():
+    if _is_known(solution) and np.isfinite(solution.base).all():
         worst = solution.worst_case
         if solution.value.ndim == 1:
             moves = [_largest_moves(world, worst, solution.policy)]
@@ -34,6 +34,11 @@ def summarise(solution: Any) -> Table:
         columns["rise"] = [rise for _, rises in moves for rise in rises.tolist()]
     arrays = {name: np.array(column, object if name == "likelier" else None) for name, column in columns.items()}
     return Table(arrays, {"title": f"Solution, {title_of(solution)}"})
+
+
+def _is_known(solution: Any) -> bool:
+    """Are the rows of the model here? A learner may have none, and those of a sharded solve stay with the shards."""
+    return hasattr(solution.adversary.mdp, "probabilities")
 
 
 def _largest_moves(world: Any, worst: Any, policy: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], FloatArray]:
@@ -66,7 +71,10 @@ def _successor_name(world: Any, state: int) -> str:
 
 def title_of(solution: Any) -> str:
     """How the run ended and what is certain, in a line."""
-    return f"{solution.status.code.replace('_', ' ')}, {solution.certainty}"
+    ended = solution.status.code.replace("_", " ")
+    if solution.samples and solution.status.code == "step_limit":  # how a learner ends
+        ended = f"{solution.samples:,} samples"
+    return f"{ended}, {solution.certainty}"
 
 
 def draw(solution: Any, ax: Any) -> Figure:
@@ -112,6 +120,7 @@ def _progress(solution: Any) -> Progress | None:
 
     if solution.samples == 0:
         return None
-    name = "error" if "error" in solution.trace else "residual"
-    label = "largest error of Q" if name == "error" else "residual of Q"
-    return Progress(solution.trace["samples"], solution.trace[name], label)
+    if "error" in solution.trace:
+        return Progress(solution.trace["samples"], solution.trace["error"], "largest error of Q")
+    label = "residual of Q" if _is_known(solution) else "residual of Q\n(estimated)"
+    return Progress(solution.trace["samples"], solution.trace["residual"], label)

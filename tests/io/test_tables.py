@@ -109,7 +109,9 @@ def test_write_takes_a_curve(tmp_path: Path, name: str) -> None:
 def test_a_format_overrules_the_ending(tmp_path: Path) -> None:
     path = rm.write(ALL_KINDS, tmp_path / "table.txt", format="csv")
     assert path.read_bytes() == write_table(ALL_KINDS, tmp_path / "table.csv").read_bytes()
-    with pytest.raises(ValueError, match=r"^format must be one of csv, parquet, json: got 'cvs'; did you mean 'csv'\?$"):
+    with pytest.raises(
+        ValueError, match=r"^format must be one of csv, parquet, json: got 'cvs'; did you mean 'csv'\?$"
+    ):
         rm.write(ALL_KINDS, tmp_path / "table.txt", format="cvs")
 
 

@@ -136,7 +136,7 @@ def test_infinite_bounds_are_not_drawn():
     assert np.isinf(learned.lower).all()
     values, _, _ = draw(learned.plot())
     assert not values.containers
-    assert values.get_title(loc="left") == "step limit, not certified"
+    assert values.get_title(loc="left") == "400 samples, not certified"
 
 
 def test_a_learner_shows_its_confidence_and_its_error():

@@ -15,9 +15,11 @@ from robustmdp import _checks
 try:
     from matplotlib.backends import BackendFilter, backend_registry
     from matplotlib.figure import Figure as Figure
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 except ImportError:
     raise ImportError("matplotlib must be installed for plot(): pip install 'robustmdp[plot]'") from None
+
+FloatArray = npt.NDArray[np.float64]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")  # Okabe and Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -101,7 +103,7 @@ def label_numbers(axis: Any, names: Sequence[str] | None, count: int, what: str)
     axis.set_label_text(what if len(places) == count else f"{what} ({len(places)} of {count:,} names)")
 
 
-def place_levels(axes: Any, levels: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def place_levels(axes: Any, levels: npt.NDArray[Any]) -> FloatArray:
     """Where levels stand on the x axis: to scale, or side by side where 0 or infinity is among them."""
     numbers = np.asarray(levels, dtype=np.float64)
     if not np.isfinite(numbers).all() or (numbers <= 0).any():
@@ -111,9 +113,18 @@ def place_levels(axes: Any, levels: npt.NDArray[Any]) -> npt.NDArray[np.float64]
         return places
     if numbers.max() > 10 * numbers.min():
         axes.set_xscale("log")
+        label_powers(axes.xaxis, numbers)
     if numbers[0] > numbers[-1]:
         axes.xaxis.set_inverted(True)
     return numbers
+
+
+def label_powers(axis: Any, numbers: FloatArray) -> None:
+    """Ticks of a logarithmic axis: over less than two decades, powers of ten alone say too little."""
+    is_short = numbers.max() < 100 * numbers.min()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:.1g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def widen(axes: Any) -> None:

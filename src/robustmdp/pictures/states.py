@@ -8,7 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.pictures.canvas import COLOURS, MARKERS, Figure, escape, finish, label_numbers, open_axes, widen
+from robustmdp.pictures.canvas import (
+    COLOURS,
+    MARKERS,
+    Figure,
+    escape,
+    finish,
+    label_numbers,
+    label_powers,
+    open_axes,
+    widen,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -138,7 +148,10 @@ def _draw_stages(axes: Any, choices: Choices, stages: IntArray) -> None:
 
 def _draw_progress(axes: Any, progress: Progress) -> None:
     known = np.isfinite(progress.error) & (progress.error > 0) & (progress.samples > 0)
-    axes.plot(progress.samples[known], progress.error[known], color=COLOURS[0], marker=MARKERS[0], markersize=3)
+    samples, error = progress.samples[known], progress.error[known]
+    axes.plot(samples, error, color=COLOURS[0], marker=MARKERS[0], markersize=3)
     if known.any():
         axes.set(xscale="log", yscale="log")
+        label_powers(axes.xaxis, samples)
+        label_powers(axes.yaxis, error)
     finish(axes, xlabel="samples (transitions drawn)", ylabel=progress.label)
