@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.pictures.canvas import COLOURS, GREY, Figure, finish, open_axes
+from robustmdp.pictures.canvas import COLOURS, GREY, UNITS, Figure, finish, open_axes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,7 +41,9 @@ def draw_candidates(ax: Any, candidates: Candidates, *, chosen: int, title: str)
         axes.axhline(testing[0], color=GREY, linewidth=0.8)
     axes.set_xticks(place, texts, rotation=40, ha="right", rotation_mode="anchor")
     finish(
-        axes, xlabel=f"{candidates.unit}, more robust to the right", ylabel="value at the start\n(in units of reward)"
+        axes,
+        xlabel=f"{UNITS.get(candidates.unit, candidates.unit)}, more robust to the right",
+        ylabel="value at the start\n(in units of reward)",
     )
     axes.set_title(title, fontsize="medium", loc="left")
     axes.legend(loc="best", fontsize="small")

@@ -24,6 +24,11 @@ FloatArray = npt.NDArray[np.float64]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")  # Okabe and Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#666666"
+UNITS = {
+    "weight": "price of a deviation (weight)",
+    "radius": "distance from the model (radius)",
+    "share": "share of the radii",
+}
 
 _MOST_TICKS = 24  # names that fit side by side
 _FEW_TICKS = 8  # of states that are too many to be named each

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.pictures.canvas import COLOURS, GREY, Figure, finish, open_axes, place_levels
+from robustmdp.pictures.canvas import COLOURS, GREY, UNITS, Figure, finish, open_axes, place_levels
 
 FloatArray = npt.NDArray[np.float64]
-
-_UNITS = {"weight": "price of a deviation (weight)", "radius": "distance from the model (radius)"}
 
 
 class Levels(NamedTuple):
@@ -41,7 +39,7 @@ def draw_curve(ax: Any, levels: Levels, *, best: float | None, marked: Mapping[s
         if number == 0 and best is not None:
             axis.axhline(best, color=GREY, linewidth=1.0, label="nominal policy, if the model is right")
     axes[0].legend(loc="best", fontsize="small")
-    axes[-1].set_xlabel(f"{_UNITS.get(levels.unit, levels.unit)}, more robust to the right")
+    axes[-1].set_xlabel(f"{UNITS.get(levels.unit, levels.unit)}, more robust to the right")
     if len(axes) > 1 and ax is None:
         axes[0].tick_params(labelbottom=False)
     return figure
