@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import robustmdp as rm
+from robustmdp import pictures
 
 MACHINE = rm.problems.machine_replacement()
 DOUBT = rm.Constrained(rm.KL(), 0.1)
@@ -115,6 +116,11 @@ def test_thousands_of_states_have_a_few_ticks(named):
     solution = rm.solve(mdp, rm.Nominal(), tol=1e-2)
     values, policy = draw(solution.plot())
     assert len(line(values, "value")) == 10_000
+    band = values.collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (solution.lower.min(), solution.upper.max())
+    shares = policy.images[0].get_array()
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    np.testing.assert_allclose(shares.mean(axis=1), np.bincount(solution.policy, minlength=40) / 10_000)
     assert len(policy.get_xticks()) < 12
     assert len(policy.get_yticks()) < 12
     if named:
@@ -122,6 +128,21 @@ def test_thousands_of_states_have_a_few_ticks(named):
         assert texts(policy.xaxis)[0] == "depot 00000, nort…"
     else:
         assert policy.get_xlabel() == "state (number)"
+
+
+def test_a_million_states():
+    """Too many points and corners are more than matplotlib can fill."""
+    n = 1_000_000
+    value = np.sin(np.arange(n) / n)
+    values = pictures.Values(value, value - 0.1, value + 0.1, None, "value\n(in units)", "bounds", "")
+    choices = pictures.Choices(np.arange(n), np.repeat([0, 1], n // 2), np.ones(n), ("left", "right"), 2)
+    above, below = draw(pictures.draw_solution(None, values, choices))
+    bounds, middle = (one.get_paths()[0].vertices[:, 1] for one in above.collections)
+    assert bounds.min() == pytest.approx(-0.1)
+    assert bounds.max() == pytest.approx(np.sin(1.0) + 0.1, abs=1e-5)
+    assert (middle.min(), middle.max()) == (value[0], value[-1])
+    left, right = np.repeat([[1.0, 0.0], [0.0, 1.0]], 250, axis=1)
+    np.testing.assert_array_equal(below.images[0].get_array(), [left, right])
 
 
 def test_names_are_not_read_as_formulas():

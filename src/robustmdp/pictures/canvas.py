@@ -124,11 +124,11 @@ def place_levels(axes: Any, levels: npt.NDArray[Any]) -> FloatArray:
     return numbers
 
 
-def label_powers(axis: Any, numbers: FloatArray) -> None:
+def label_powers(axis: Any, numbers: npt.NDArray[Any]) -> None:
     """Ticks of a logarithmic axis: over less than two decades, powers of ten alone say too little."""
     is_short = numbers.max() < 100 * numbers.min()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:.1g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 100 else f"{value:.3g}"))
     axis.set_minor_formatter(NullFormatter())
 
 

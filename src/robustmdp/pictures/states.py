@@ -24,7 +24,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _APART = 60  # states whose points and bars can be told apart
-_SMALL = 500  # states from which on points are dots
+_SMALL = 500  # states whose squares can be told apart
+_MOST = 20_000  # states that are drawn one by one
+_BINS = 500  # into which more of them are gathered
 
 
 class Values(NamedTuple):
@@ -78,23 +80,38 @@ def draw_solution(ax: Any, values: Values, choices: Choices, progress: Progress 
 
 
 def _draw_values(axes: Any, values: Values) -> None:
-    place = np.arange(len(values.value))
+    place, name = np.arange(len(values.value)), values.label.partition("\n")[0]
     lower, upper = (np.where(np.isfinite(bound), bound, np.nan) for bound in (values.lower, values.upper))
     if np.isfinite(lower + upper).any():
         if len(place) <= _APART:
             middle, reach = 0.5 * (lower + upper), 0.5 * (upper - lower)
             axes.errorbar(place, middle, reach, fmt="none", color=COLOURS[1], capsize=4, label=values.bounds_text)
         else:
-            axes.fill_between(
-                place, lower, upper, step="mid", color=COLOURS[1], alpha=0.35, lw=0, label=values.bounds_text
-            )
-    axes.plot(place, values.value, **_point(len(place)), color=COLOURS[0], label=values.label.partition("\n")[0])
+            _fill(axes, lower, upper, COLOURS[1], values.bounds_text)
+    if len(place) <= _MOST:
+        axes.plot(place, values.value, **_point(len(place)), color=COLOURS[0], label=name)
+    else:
+        _fill(axes, values.value, values.value, COLOURS[0], name)
     label_numbers(axes.xaxis, values.names, len(place), "state")
     _set_limits(axes, len(place))
     widen(axes)
     finish(axes, ylabel=values.label)
     axes.set_title(escape(values.title), fontsize="medium", loc="left")
     axes.legend(loc="best", fontsize="small")
+
+
+def _fill(axes: Any, low: FloatArray, high: FloatArray, colour: str, text: str) -> None:
+    """What lies between low and high, of each state or, where they are very many, of each bin."""
+    place = np.arange(float(len(low)))
+    if len(low) > _MOST:
+        starts, text = _bin_starts(len(low)), f"{text}, lowest to highest nearby"
+        place = 0.5 * (starts + np.append(starts[1:], len(low)) - 1)
+        low, high = np.fmin.reduceat(low, starts), np.fmax.reduceat(high, starts)
+    axes.fill_between(place, low, high, step="mid", color=colour, alpha=0.4, lw=0, label=text)
+
+
+def _bin_starts(n_states: int) -> IntArray:
+    return np.linspace(0, n_states, _BINS, endpoint=False).astype(np.int64)
 
 
 def _point(count: int) -> dict[str, Any]:
@@ -112,22 +129,29 @@ def _draw_choices(axes: Any, choices: Choices, values: Values) -> None:
     if choices.stages is not None:
         _draw_stages(axes, choices, choices.stages)
         return
-    side = np.clip(260.0 / n_states, 1.5, 9.0)  # points
-    is_random = bool((choices.probability < 0.995).any())
-    axes.scatter(
-        choices.state,
-        choices.action,
-        s=side**2 * choices.probability,
-        marker="s",
-        color=COLOURS[0],
-        linewidths=0,
-        rasterized=n_states > _SMALL,
-    )
+    if n_states <= _SMALL:
+        side = np.clip(260.0 / n_states, 1.5, 9.0)  # points
+        look = {"marker": "s", "color": COLOURS[0], "linewidths": 0}
+        axes.scatter(choices.state, choices.action, s=side**2 * choices.probability, **look)
+        note = "\n(area: its probability)" if (choices.probability < 0.995).any() else ""
+    else:
+        _draw_shares(axes, choices, n_states)
+        note = "\n(dark: most states)"
     label_numbers(axes.yaxis, choices.names, choices.n_actions, "action")
     axes.set_ylim(-0.6, choices.n_actions - 0.4)
     axes.yaxis.set_inverted(choices.names is not None)  # names are read from the top, numbers rise
     _set_limits(axes, n_states)
-    finish(axes, ylabel="action\n(area: its probability)" if is_random else "action")
+    finish(axes, ylabel=f"action{note}")
+
+
+def _draw_shares(axes: Any, choices: Choices, n_states: int) -> None:
+    """How many of the states of a bin take an action, in shades of grey."""
+    starts = _bin_starts(n_states)
+    share = np.zeros((choices.n_actions, len(starts)))
+    np.add.at(share, (choices.action, np.searchsorted(starts, choices.state, side="right") - 1), choices.probability)
+    share /= np.diff(np.append(starts, n_states))
+    extent = (-0.5, n_states - 0.5, -0.5, choices.n_actions - 0.5)
+    axes.imshow(share, cmap="Greys", vmin=0.0, vmax=1.0, origin="lower", extent=extent, aspect="auto")
 
 
 def _draw_stages(axes: Any, choices: Choices, stages: IntArray) -> None:
