@@ -195,6 +195,13 @@ def test_a_curve_without_a_knee_marks_none():
     assert not any(text.startswith("knee") for text in legend(draw(curve.plot())[0]))
 
 
+def test_a_curve_that_was_interrupted_at_once_is_empty():
+    curve = rm.robustness_curve(MACHINE, rm.KL(), [10.0], initial=0)
+    empty = rm.CurveTable(curve[:0].columns, {**curve.notes, "knee": -1})
+    values, _ = draw(empty.plot())
+    assert len(line(values, "robust policy, worst case")) == 0
+
+
 def test_a_stress_test_has_a_point_per_world():
     worlds = {"repairs": [rm.problems.machine_replacement(repair_success=p) for p in (0.5, 0.6, 0.7)]}
     table = rm.stress(MACHINE, {"nominal": rm.Nominal(), "robust": DOUBT}, worlds, initial=0)

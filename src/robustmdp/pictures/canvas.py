@@ -111,7 +111,7 @@ def label_numbers(axis: Any, names: Sequence[str] | None, count: int, what: str)
 def place_levels(axes: Any, levels: npt.NDArray[Any]) -> FloatArray:
     """Where levels stand on the x axis: to scale, or side by side where 0 or infinity is among them."""
     numbers = np.asarray(levels, dtype=np.float64)
-    if not np.isfinite(numbers).all() or (numbers <= 0).any():
+    if not len(numbers) or not np.isfinite(numbers).all() or (numbers <= 0).any():
         places = np.arange(float(len(numbers)))
         shown = np.linspace(0, len(numbers) - 1, min(len(numbers), _FEW_TICKS)).round().astype(int)
         axes.set_xticks(places[shown], [f"{numbers[place]:.3g}" for place in shown])
