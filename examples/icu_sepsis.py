@@ -181,9 +181,9 @@ def price(sepsis: Sepsis) -> Table:
     print("\nChance of survival if nature may bend each row of the model by a radius, in chi-square divergence:\n")
     print(f"{'':>8}{'robust policy':>34}{'worst case of':>26}")
     print(f"{'radius':>8}{'if right':>12}{'worst case':>12}{'changed':>10}{'best policy':>14}{'clinicians':>12}")
-    names = ("radius", "nominal", "worst", "changed", "trusting", "clinicians")
-    for radius, right, worst, changed, trusting, clinic in zip(*(levels[name] for name in names), strict=True):
-        print(f"{radius:>8g}{right:>12.4f}{worst:>12.4f}{changed:>10}{trusting:>14.4f}{clinic:>12.4f}")
+    names = ("radius", "nominal", "worst", "changed", "nominal_worst", "clinicians")
+    for radius, right, worst, changed, best, clinic in zip(*(levels[name] for name in names), strict=True):
+        print(f"{radius:>8g}{right:>12.4f}{worst:>12.4f}{changed:>10}{best:>14.4f}{clinic:>12.4f}")
     return levels
 
 
@@ -226,7 +226,7 @@ def account(tried: rm.StressTable, visits: FloatArray) -> None:
 def figure(levels: Table, tried: rm.StressTable) -> Figure:
     """Worst case against the radius, survival against how much sicker patients get."""
     policies = {name: Key("policy", name) for name in ("nominal", "robust", "clinicians")}
-    worst = zip(policies.values(), ("trusting", "worst", "clinicians"), strict=True)
+    worst = zip(policies.values(), ("nominal_worst", "worst", "clinicians"), strict=True)
     left = tuple(Curve(key, levels["radius"], levels[column], style="line+points") for key, column in worst)
     x = 100 * np.array([0.0, *SICKER])
     right = tuple(

@@ -93,7 +93,7 @@ def _failure_rates(mdp: rm.MDP) -> FloatArray:
 
 def tell(advice: rm.Suggestion) -> None:
     """Is doubt within the data worth anything?"""
-    gains = advice.candidates["judged_worst_tenth"] - advice.candidates["judged_worst_tenth"][0]
+    gains = advice.candidates["test_worst_tenth"] - advice.candidates["test_worst_tenth"][0]
     gain = float(gains[advice.candidates["chosen"]][0])
     verdict = f"saves {gain:.2f}" if gain > 0.01 else "saves nothing"
     print("\nIf the log is all there is to doubt, `suggest` finds that the best share of its radii " + verdict)

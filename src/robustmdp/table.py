@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Column = npt.NDArray[Any]
+
+# Former names of columns, deprecated for one version.
+_RENAMED = {
+    "trusting": "nominal_worst",
+    "judged_mean": "test_mean",
+    "judged_worst_tenth": "test_worst_tenth",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +82,10 @@ class Table:
             row = int(key) % len(self)
             return {name: column[row : row + 1].tolist()[0] for name, column in self.columns.items()}
         if key not in self.columns:
+            new = _RENAMED.get(key, key)
+            if new in self.columns:
+                warnings.warn(f"the column {key!r} is now {new!r}", DeprecationWarning, stacklevel=2)
+                return self.columns[new]
             _checks.nearest("column", key, self.columns)
         return self.columns[key]
 

@@ -185,7 +185,13 @@ def test_a_curve(weights):
     left, right = (values.transData.transform((x, 0))[0] for x in values.lines[-2].get_xdata()[[0, -1]])
     assert left < right  # the least robust level on the left
     assert changes.get_xlabel() == "price of a deviation (weight), more robust to the right"
-    assert f"knee: {curve['weight'][curve.notes['knee']]:.3g}" in legend(values)
+
+
+def test_the_knee_of_a_curve_is_marked():
+    curve = rm.robustness_curve(MACHINE, rm.KL(), [10.0, 3.0, 0.1], initial=0).with_notes(knee=1)
+    values, changes = draw(curve.plot())
+    assert legend(values)[0] == "knee: 3"
+    assert values.lines[0].get_xdata() == changes.lines[0].get_xdata() == [3.0, 3.0]
 
 
 def test_a_curve_without_a_knee_marks_none():
@@ -217,15 +223,19 @@ def test_a_stress_test_has_a_point_per_world():
 def test_a_suggestion_shows_what_was_tried():
     others = [rm.problems.machine_replacement(repair_success=p) for p in (0.4, 0.5, 0.6, 0.7)]
     advice = rm.suggest(MACHINE, held_out=others, initial=0)
-    (axes,) = draw(advice.plot())
-    np.testing.assert_array_equal(line(axes, "mean, worlds that selected"), advice.candidates["mean"])
-    assert len(texts(axes.xaxis)) == len(advice.candidates)
+    levels, gains = draw(advice.plot())
+    np.testing.assert_array_equal(line(levels, "mean, worlds that selected"), advice.candidates["mean"])
+    assert len(texts(levels.xaxis)) == len(advice.candidates)
+    assert levels.get_title(loc="left") == f"The worlds that tested say: {advice.verdict}"
+    assert texts(gains.yaxis) == advice.comparison["policy"][1:].tolist()
+    drawn = [bar.lines[0].get_xdata() for bar in gains.containers]
+    np.testing.assert_array_equal(drawn, [advice.comparison["gain"][1:], advice.comparison["tail_gain"][1:]])
 
 
-def test_a_suggestion_without_worlds_is_a_curve_with_a_mark():
+def test_a_suggestion_without_worlds_is_a_curve():
     advice = rm.suggest(MACHINE, initial=0)
     values, _ = draw(advice.plot())
-    assert f"selected: {advice.level:.3g}" in legend(values)
+    np.testing.assert_array_equal(line(values, "robust policy, worst case"), advice.candidates["worst"])
 
 
 def test_drawn_into_axes(robust):

@@ -147,3 +147,17 @@ def test_nothing_matches_without_a_future() -> None:
     mdp = rm.problems.machine_replacement(discount=0.0)
     with pytest.raises(ValueError, match=r"^discount must be above 0 for levels to match"):
         rm.matching_weight(mdp, rm.Constrained(rm.KL(), 0.1), 0)
+
+
+@pytest.mark.parametrize(("scale", "constant"), [(1e-10, 0.0), (1e8, 0.0), (1.0, 1e8), (1e-3, -1e4)])
+@pytest.mark.parametrize("name", ["chain", "inventory"])
+def test_neither_the_zero_nor_the_unit_of_rewards_matters(name: str, scale: float, constant: float) -> None:
+    """Rewards of 1e-10 once gave radius 0, and 1e8 more for every step one that was 6 % off."""
+    mdp = WORLDS[name]
+    other = mdp.with_rewards(scale * (mdp.rewards + constant))
+    # Rewards are rounded to 2e-16 of the constant, and the level moves at most 1e4 times as much as they do.
+    near = max(SAME, 1e4 * 2e-16 * abs(constant))
+    radius = rm.matching_radius(mdp, rm.Penalized(rm.KL(), 0.8), 0)
+    assert rm.matching_radius(other, rm.Penalized(rm.KL(), 0.8 * scale), 0) == pytest.approx(radius, rel=near)
+    weight = rm.matching_weight(mdp, rm.Constrained(rm.KL(), 0.05), 0)
+    assert rm.matching_weight(other, rm.Constrained(rm.KL(), 0.05), 0) == pytest.approx(scale * weight, rel=near)

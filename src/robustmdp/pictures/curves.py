@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,17 +23,17 @@ class Levels(NamedTuple):
     changed: npt.NDArray[np.int64]
 
 
-def draw_curve(ax: Any, levels: Levels, *, best: float | None, marked: Mapping[str, int]) -> Figure:
+def draw_curve(ax: Any, levels: Levels, *, best: float | None, knee: int) -> Figure:
     """Values over levels, and below in how many states the robust policy differs; `ax` as for `open_axes`.
 
-    `best` is the value of the nominal policy if the model is right; `marked` has words and the rows that they mark.
+    `best` is the value of the nominal policy if the model is right; `knee` is the row to mark, -1 for none.
     """
     figure, axes = open_axes(ax, [3.4, 1.5])
     size = 4.0 if len(levels.level) <= 60 else 2.0
     for number, axis in enumerate(axes):
         place = place_levels(axis, levels.level)
-        for word, row in marked.items():
-            axis.axvline(place[row], color=GREY, linestyle=":", label=f"{word}: {levels.level[row]:.3g}")
+        if knee >= 0:
+            axis.axvline(place[knee], color=GREY, linestyle=":", label=f"knee: {levels.level[knee]:.3g}")
         (_draw_values if number == 0 else _draw_changes)(axis, place, levels, size)
         if number == 0 and best is not None:
             axis.axhline(best, color=GREY, linewidth=1.0, label="nominal policy, if the model is right")

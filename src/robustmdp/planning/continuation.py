@@ -16,7 +16,7 @@ from robustmdp.operators import RobustBellman
 from robustmdp.operators.bellman import Bracket
 from robustmdp.planning.policy_iteration import PolicyIteration, Work
 from robustmdp.planning.run import bounds, check_discounted, run
-from robustmdp.planning.solving import solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution, Status
 
 FloatArray = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class Stage:
 
     def solution(self, mdp: MDP, *, tol: float = 1e-6, threads: int | None = None) -> Solution:
         """The same with Q and the worst case, by one more solve that starts here."""
-        return solve(mdp, self.ambiguity, tol=tol, threads=threads, start=self.value)
+        return solve_or_raise(mdp, self.ambiguity, tol=tol, threads=threads, start=self.value)
 
 
 def solve_along(

@@ -97,14 +97,19 @@ def run(
     policy: PolicyRows | None = None,
     callback: Callback | None = None,
     start: npt.ArrayLike | None = None,
+    returns_interrupted: bool = False,
 ) -> Solution:
-    """Step until the certified bound is within tol * max(1, max|value|), the steps run out, or somebody stops it."""
+    """Step until the certified bound is within tol * max(1, max|value|), the steps run out, or the callback stops it.
+
+    Ctrl-C raises KeyboardInterrupt, so that loops over problems end with it; `returns_interrupted` is for what users
+    call, and gives them the best iterate so far.
+    """
     check_discounted(bellman.mdp)
     check_tolerance(tol)
     trace: list[Step] = []
     given = check_start(start, bellman.mdp)
     iterates = solver.iterate(bellman, policy, tol, None if given is None else bellman.place(given))
-    progress, code = _loop(solver, iterates, bellman, tol, callback, trace)
+    progress, code = _loop(solver, iterates, bellman, tol, callback, trace, returns_interrupted)
     base = progress.swept if progress else bellman.constant(0.0)
     return certify(bellman, base, policy, code, tol, trace)
 
@@ -140,6 +145,7 @@ def _loop(
     tol: float,
     callback: Callback | None,
     trace: list[Step],
+    returns_interrupted: bool,
 ) -> tuple[Progress | None, str]:
     progress: Progress | None = None
     stall = Stall()
@@ -161,6 +167,8 @@ def _loop(
             if len(trace) >= solver.max_steps:
                 return progress, "step_limit"
     except KeyboardInterrupt:
+        if not returns_interrupted:
+            raise
         return progress, "interrupted"
     return progress, "step_limit"
 

@@ -74,7 +74,14 @@ def solve(
     if criterion is not None:
         return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
-    return run(solver if solver is not None else PolicyIteration(), bellman, tol=tol, callback=callback, start=start)
+    return run(
+        PolicyIteration() if solver is None else solver,
+        bellman,
+        tol=tol,
+        callback=callback,
+        start=start,
+        returns_interrupted=True,
+    )
 
 
 class ModelEngine(Protocol):
@@ -128,9 +135,32 @@ def evaluate(
         return criterion.evaluate(mdp, policy, ambiguity, Settings(tol, threads, callback, start))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
     rows = policy_rows(mdp, policy)
-    solution = run(PolicyIteration(), bellman, tol=tol, policy=rows, callback=callback, start=start)
+    solution = run(
+        PolicyIteration(),
+        bellman,
+        tol=tol,
+        policy=rows,
+        callback=callback,
+        start=start,
+        returns_interrupted=True,
+    )
     given = np.array(policy)
     return replace(solution, policy=given.astype(np.int64) if given.ndim == 1 else given.astype(np.float64))
+
+
+def solve_or_raise(
+    mdp: MDP,
+    ambiguity: Ambiguity,
+    *,
+    policy: npt.NDArray[Any] | None = None,
+    tol: float,
+    threads: int | None = None,
+    start: npt.ArrayLike | None = None,
+) -> Solution:
+    """`solve`, or `evaluate` of a policy, for loops over problems: Ctrl-C raises KeyboardInterrupt, which ends them."""
+    bellman = RobustBellman(mdp, ambiguity, threads=threads)
+    rows = None if policy is None else policy_rows(mdp, policy)
+    return run(PolicyIteration(), bellman, tol=tol, policy=rows, start=start)
 
 
 def _check_criterion(criterion: object) -> None:

@@ -17,11 +17,11 @@ from robustmdp.models import MDP
 from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import differ, policy_rows
-from robustmdp.planning import evaluate, solve
 from robustmdp.planning.continuation import Stage, Walk, follow
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.whole import whole
+from robustmdp.tuning.units import Units
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,11 +46,8 @@ class CurveTable(Table):
         from robustmdp.pictures import Levels, draw_curve
 
         unit = next(iter(self.columns))
-        values = (self[name] for name in (unit, "nominal", "worst", "trusting", "changed"))
-        # What was selected, if anything was; the knee where nothing had to be.
-        word, row = ("selected", self.notes["chosen"]) if "chosen" in self.notes else ("knee", self.notes["knee"])
-        marked = {word: row} if row >= 0 else {}
-        return draw_curve(ax, Levels(unit, *values), best=self.notes.get("best"), marked=marked)
+        values = (self[name] for name in (unit, "nominal", "worst", "nominal_worst", "changed"))
+        return draw_curve(ax, Levels(unit, *values), best=self.notes.get("best"), knee=self.notes["knee"])
 
 
 def robustness_curve(
@@ -82,10 +79,10 @@ def robustness_curve(
     -------
     CurveTable, one row per level, from the least to the most robust:
         "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
-        worst-case value; "trusting", the worst-case value of the policy that trusts the model; "changed", in how many
+        worst-case value; "nominal_worst", the worst-case value of the nominal policy; "changed", in how many
         states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
         "status". Notes: "knee", the row at which robustness has bought most for its price, -1 if it buys nothing;
-        "best", the value under the model of the policy that trusts it; "interrupted" if Ctrl-C came: then the levels
+        "best", the value under the model of the nominal policy; "interrupted" if Ctrl-C came: then the levels
         so far are there.
 
     >>> from robustmdp import KL, problems
@@ -98,22 +95,25 @@ def robustness_curve(
     [0.01, 0.1]
     """
     start = distribution(mdp, initial)
-    family = _family(mdp, divergence, weights, radii, levels, threads)
-    trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))
+    nominal = solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
+    family = family_of(mdp, divergence, nominal, weights=weights, radii=radii, levels=levels)
     points: list[Point] = []
     interrupted = False
     try:
-        for point in points_along(mdp, family.set_at, family.levels, trusting, tol=tol, threads=threads):
+        for point in points_along(
+            mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress
+        ):
             points.append(point)
-            if progress is not None:
-                progress(len(points), len(family.levels))
     except KeyboardInterrupt:
         interrupted = True
-    if is_rising(points):
-        points.reverse()
-    return as_table(points, start, family.level_name).with_notes(
-        **family.notes, best=float(start @ trusting.value), interrupted=interrupted
-    )
+    return curve_of(points, start, family, nominal).with_notes(interrupted=interrupted)
+
+
+def curve_of(points: Sequence[Point], start: FloatArray, family: SetFamily, nominal: Solution) -> CurveTable:
+    """The curve through these points."""
+    rising = points[::-1] if is_rising(points) else points
+    table = as_table(rising, start, family.level_name, best=float(start @ nominal.value))
+    return table.with_notes(**family.notes)
 
 
 def levels_for(
@@ -122,12 +122,13 @@ def levels_for(
     *,
     count: int = 50,
     form: type[Penalized] | type[Constrained] = Penalized,
+    nominal: Solution | None = None,
     threads: int | None = None,
 ) -> FloatArray:
     """Levels that span this problem, from hardly robust to nearly the minimum over the support, evenly by logarithm.
 
     Weights scale with what outcomes differ by, discount times the spread of the value, the end's 0 included; radii do
-    not.
+    not. `nominal` is the nominal solution, where it is known already.
 
     >>> from robustmdp import KL, problems
     >>> len(levels_for(problems.chain(), KL(), count=9))
@@ -137,7 +138,7 @@ def levels_for(
     check_divergence(divergence)
     if form.has_radius:
         return np.geomspace(1e-3, 3.0, count) * _unit(divergence)
-    values = whole(solve(mdp, Nominal(), tol=1e-4, threads=threads)).value
+    values = (nominal or solve_or_raise(mdp, Nominal(), tol=Units.of(mdp).tolerance(1e-6), threads=threads)).value
     outcomes = np.append(values, 0.0) if mdp.can_end else values
     low, high = mdp.reward_range
     spread = mdp.discount * float(np.ptp(outcomes)) + high - low
@@ -150,20 +151,27 @@ def _unit(divergence: FDivergence) -> float:
     return 0.5 * curvature if math.isfinite(curvature) else 0.25
 
 
-def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0) -> int:
-    """The row at which gain, scaled, is farthest above price, scaled; -1 where no gain is above `least`.
+def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0, best: float | None = None) -> int:
+    """The row at which gain, scaled, is farthest above cost, scaled; -1 where there is no knee.
 
-    `price` is the value under the model, which falls as robustness grows; `gain` is what the worst case wins.
+    `price` is the value under the model, which falls as robustness grows; `gain` is what the worst case wins. The cost
+    is what `price` falls below `best`, its largest entry by default. Rows do not count whose gain is not above `least`
+    or not above their cost; nor does a knee at either end, beyond which there may be a better one.
 
     >>> knee(np.array([0.0, -0.1, -1.0]), np.array([0.0, 0.9, 1.0]))
     1
+    >>> knee(np.array([0.0, -0.1, -0.2]), np.array([0.0, 0.2, 1.0]))  # the last row is best
+    -1
     """
-    worth = gain > least
+    if len(price) < 3:
+        return -1
+    cost = (price.max() if best is None else best) - price
+    worth = gain > np.maximum(least, cost)
     if not worth.any():
         return -1
-    paid = price.max() - price
-    scaled = gain / gain.max() - paid / (paid.max() or 1.0)
-    return int(np.argmax(np.where(worth, scaled, -np.inf)))
+    scaled = gain / gain.max() - cost / (cost.max() or 1.0)
+    at = int(np.argmax(np.where(worth, scaled, -np.inf)))
+    return at if 0 < at < len(price) - 1 else -1
 
 
 class SetFamily(NamedTuple):
@@ -175,13 +183,14 @@ class SetFamily(NamedTuple):
     notes: dict[str, str]
 
 
-def _family(
+def family_of(
     mdp: MDP,
     divergence: FDivergence | SetAt,
-    weights: npt.ArrayLike | None,
-    radii: npt.ArrayLike | None,
-    levels: npt.ArrayLike | None,
-    threads: int | None,
+    nominal: Solution,
+    *,
+    weights: npt.ArrayLike | None = None,
+    radii: npt.ArrayLike | None = None,
+    levels: npt.ArrayLike | None = None,
 ) -> SetFamily:
     """The penalties or balls of a divergence, least robust first, or the sets that a function makes."""
     _checks.must(weights is None or radii is None, "give weights or radii, not both")
@@ -192,7 +201,7 @@ def _family(
     chosen = check_divergence(divergence)
     form: type[Penalized] | type[Constrained] = Penalized if radii is None else Constrained
     if weights is None and radii is None:
-        found = levels_for(mdp, chosen, threads=threads)
+        found = levels_for(mdp, chosen, nominal=nominal)
     else:
         name, given = ("weights", weights) if radii is None else ("radii", radii)
         found = _numbers(name, given)
@@ -226,7 +235,7 @@ def _numbers(name: str, given: npt.ArrayLike | None) -> FloatArray:
 
 
 class Point(NamedTuple):
-    """One level: what is robust there, that policy's values under the model, the trusting policy's worst case.
+    """One level: what is robust there, that policy's values under the model, the nominal policy's worst case.
 
     `error_bound` is that of both worst cases.
     """
@@ -235,7 +244,7 @@ class Point(NamedTuple):
     ambiguity: Ambiguity
     robust: Stage
     under_model: FloatArray
-    trusting: FloatArray
+    nominal_worst: FloatArray
     changed: npt.NDArray[np.int64]
     error_bound: float
 
@@ -244,27 +253,30 @@ def points_along(
     mdp: MDP,
     set_at: SetAt,
     levels: FloatArray,
-    trusting: Solution,
+    nominal: Solution,
     *,
     tol: float = 1e-6,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Point]:
-    """Level by level, each from the one before; KeyboardInterrupt where Ctrl-C stopped a solve."""
-    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, trusting.policy), tol, threads)
-    policy, under_model = trusting.policy, trusting.value
+    """Level by level, each from the one before."""
+    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, nominal.policy), tol, threads)
+    policy, under_model = nominal.policy, nominal.value
     used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
-    for level in levels.tolist():
+    for done, level in enumerate(levels.tolist(), 1):
         ambiguity = set_at(level)
-        robust = whole(everything.step(_place(level), ambiguity))
+        robust = everything.step(_place(level), ambiguity)
         doubted, changed = robust, np.empty(0, np.int64)
         if not np.array_equal(robust.policy, policy):
             policy = robust.policy
             under_model = _value_under_model(mdp, policy, under_model, tol, threads)
-        if differ(policy, trusting.policy).any():
-            doubted = whole(alone.step(_place(level), ambiguity.restricted(mdp, used)))
-            changed = certainly_worse(robust.value - alone.apply(robust.value), robust, trusting.policy)
+        if differ(policy, nominal.policy).any():
+            doubted = alone.step(_place(level), ambiguity.restricted(mdp, used))
+            changed = certainly_worse(robust.value - alone.apply(robust.value), robust, nominal.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)
+        if progress is not None:
+            progress(done, len(levels))
 
 
 def _value_under_model(
@@ -272,9 +284,9 @@ def _value_under_model(
 ) -> FloatArray:
     """(S,); rows that are mixed are not rows of the model, so that a random policy has no world of its own."""
     if policy.ndim > 1:
-        return whole(evaluate(mdp, policy, Nominal(), tol=tol, threads=threads, start=start)).value
+        return solve_or_raise(mdp, Nominal(), policy=policy, tol=tol, threads=threads, start=start).value
     chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
-    return whole(follow(chain, start, tol)[0]).value
+    return follow(chain, start, tol)[0].value
 
 
 def is_rising(points: Sequence[Point]) -> bool:
@@ -295,25 +307,21 @@ def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDAr
     return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 
 
-def as_table(points: Sequence[Point], start: FloatArray, level_name: str) -> CurveTable:
-    """The columns of `robustness_curve`, with the knee as a note."""
+def as_table(points: Sequence[Point], start: FloatArray, level_name: str, best: float | None = None) -> CurveTable:
+    """The columns of `robustness_curve`, with the best value under the model and the knee as notes."""
     columns: dict[str, Any] = {
         level_name: [point.level for point in points],
         "nominal": [start @ point.under_model for point in points],
         "worst": [start @ point.robust.value for point in points],
-        "trusting": [start @ point.trusting for point in points],
+        "nominal_worst": [start @ point.nominal_worst for point in points],
         "changed": [len(point.changed) for point in points],
         "error_bound": [point.error_bound for point in points],
         "status": [point.robust.status.code for point in points],
     }
     table = CurveTable(Table.of(**columns).columns)
-    return table.with_notes(knee=knee_of(table))
-
-
-def knee_of(curve: Table) -> int:
-    """The row at which robustness has bought most for its price; -1 where it certainly buys nothing."""
-    certain = 4.0 * curve["error_bound"].astype(np.float64)  # both values are known to one bound each
-    return knee(curve["nominal"], curve["worst"] - curve["trusting"], certain)
+    certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
+    at = knee(table["nominal"], table["worst"] - table["nominal_worst"], certain, best)
+    return table.with_notes(best=best, knee=at)
 
 
 def _place(level: float) -> float:

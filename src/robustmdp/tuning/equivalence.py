@@ -10,8 +10,8 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
-from robustmdp.planning import solve
-from robustmdp.tuning.whole import whole
+from robustmdp.planning.solving import solve_or_raise
+from robustmdp.tuning.units import Units
 
 _TOL = 1e-10
 _LEVEL_TOLERANCE = 1e-8
@@ -34,8 +34,7 @@ def matching_radius(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, t
     """
     if not getattr(ambiguity, "has_weight", False):
         raise TypeError(f"ambiguity must be Penalized(...) to have a matching radius: got {ambiguity!r}")
-    search = _Search(mdp, ambiguity, initial, threads)
-    return search.level(Constrained)
+    return _Search(mdp, ambiguity, initial, threads).level(Constrained)
 
 
 def matching_weight(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, threads: int | None = None) -> float:
@@ -51,11 +50,14 @@ def matching_weight(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, t
     if not getattr(ambiguity, "has_radius", False):
         raise TypeError(f"ambiguity must be Constrained(...) to have a matching weight: got {ambiguity!r}")
     search = _Search(mdp, ambiguity, initial, threads)
-    return search.level(Penalized)
+    return search.unit * search.level(Penalized)
 
 
 class _Search:
-    """Bisection for the level of the other form; values are monotone in it."""
+    """Bisection for the level of the other form; values are monotone in it.
+
+    It runs in units in which rewards lie in [-1, 1], around 0 where no episode ends: a weight is a multiple of `unit`.
+    """
 
     def __init__(self, mdp: MDP, given: Ambiguity, initial: npt.ArrayLike, threads: int | None) -> None:
         _checks.must(
@@ -64,14 +66,17 @@ class _Search:
         _checks.must(
             mdp.discount > 0.0, "discount must be above 0 for levels to match: at 0 a penalty costs nature nothing"
         )
-        self.mdp, self.divergence, self.threads = mdp, given.divergence, threads
+        self.divergence, self.threads = given.divergence, threads
         self.start = distribution(mdp, initial)
-        self.wanted, error = self._value(given)
+        units = Units.of(mdp)
+        self.mdp, self.unit = units.standardise(mdp), units.unit
+        level = given.level / self.unit if given.has_weight else given.level
+        self.wanted, error = self._value(type(given)(given.divergence, level))
         # Two values closer than their certified errors are the same value.
         self.same = 4.0 * error
 
     def _value(self, ambiguity: Ambiguity) -> tuple[float, float]:
-        solution = whole(solve(self.mdp, ambiguity, tol=_TOL, threads=self.threads))
+        solution = solve_or_raise(self.mdp, ambiguity, tol=_TOL, threads=self.threads)
         return float(self.start @ solution.value), solution.error_bound
 
     def _excess(self, form: type[Penalized] | type[Constrained], level: float) -> float:

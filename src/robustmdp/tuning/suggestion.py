@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
-from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
+from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
-from robustmdp.operators.policy import differ
-from robustmdp.planning import solve
-from robustmdp.planning.continuation import solve_along
+from robustmdp.models.start import distribution
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
-from robustmdp.tuning.curve import CurveTable, SetAt, function_family, knee_of, levels_for, robustness_curve
-from robustmdp.tuning.trials import stress, worst_tenth
-from robustmdp.tuning.whole import whole
+from robustmdp.tuning.curve import (
+    CurveTable,
+    Progress,
+    SetAt,
+    curve_of,
+    family_of,
+    function_family,
+    levels_for,
+    points_along,
+)
+from robustmdp.tuning.reasons import gain_in_words, reasons_of, trade_off_in_words, tried_in_words
+from robustmdp.tuning.selection import Levels, Trial, run_trial
+from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 _RADII = 16
-_ENOUGH = 0.95  # of the best gain: beyond, robustness is paid for and hardly bought
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,13 +49,23 @@ class Suggestion:
 
     Attributes
     ----------
-    ambiguity : what to pass to `solve`; `Nominal()` where robustness does not pay
+    ambiguity : what to pass to `solve`; `Nominal()` unless robustness pays
     solution : the model solved with it
     reasons : sentences
     candidates : Table of the levels that were tried: "level" (or "share" of the radii), "mean" and "worst_tenth" over
-        the worlds that chose, "judged_mean" and "judged_worst_tenth" over those that did not, "chosen"; where there are
-        no worlds the robustness curve, whose note "chosen" is the row that was chosen, -1 for none
+        the half of the worlds that selected the level, "test_mean" and "test_worst_tenth" over the other half,
+        "chosen": which level was selected, whether or not it pays; where there are no worlds the robustness curve.
+        Notes: "selection_worlds" and "test_worlds", how many there were in either half
     radii : (S, A) at the confidence asked for, where there were counts
+    comparison : Table of policies over the same test worlds, None where there are no worlds: "policy" ("nominal",
+        "robust", "shorter horizon", "mean model"), "setting" (the level or the discount, as text), "worlds" (how many),
+        "mean", "worst_tenth", and the paired differences from the nominal policy with their bootstrap intervals:
+        "gain", "gain_low", "gain_high" of the mean, "tail_gain", "tail_gain_low", "tail_gain_high" of the worst tenth.
+        Notes: "confidence" of the intervals. Without a selected level there is no row "robust"
+    verdict : "pays", "does not pay", "undecided" (the interval of the tail's gain includes 0), "too few worlds" or
+        "no worlds"
+    worlds_needed : about how many worlds, in all, a verdict would need; None where there is one or none can be expected
+    baseline : the baseline of `comparison` that does as well as the robust policy, None where none does
     """
 
     ambiguity: Ambiguity
@@ -55,41 +73,58 @@ class Suggestion:
     reasons: tuple[str, ...]
     candidates: Table
     radii: FloatArray | None = None
+    comparison: Table | None = None
+    verdict: str = "no worlds"
+    worlds_needed: int | None = None
+    baseline: str | None = None
 
     @property
     def level(self) -> float:
-        """The level that was chosen, in the unit of the candidates; NaN where none was."""
-        table = self.candidates
-        place = np.flatnonzero(table["chosen"]) if "chosen" in table.columns else np.array([table.notes["chosen"]])
-        return float(next(iter(table.columns.values()))[place[0]]) if place[0] >= 0 else np.nan
+        """The level that is recommended, in the unit of the candidates; NaN where none is."""
+        if not self.pays:
+            return np.nan
+        levels = next(iter(self.candidates.columns.values()))
+        return float(levels[self.candidates["chosen"]][0])
 
     @property
     def pays(self) -> bool:
-        """Is it better in the worst tenth than trusting the model, and at most as much worse on average as allowed?
+        """Is the level that was selected certainly better in the worst tenth, at a bearable average loss?
 
-        Judged by worlds that had no part in the choice; without worlds there is nothing to judge by: False.
+        That is, the bootstrap interval of its paired gain on the nominal policy over the test worlds is above 0.
+        Without worlds, or with too few, nothing says so: False.
         """
-        return bool(self.candidates.notes.get("pays", False))
+        return self.verdict == "pays"
 
     def plot(self, ax: Any = None) -> Figure:
-        """The candidates' mean and worst tenth over the worlds; without worlds the robustness curve; needs matplotlib.
+        """The levels' mean and worst tenth over the worlds, and gains on the nominal policy with their intervals.
+
+        Without worlds the robustness curve. Needs matplotlib.
 
         Parameters
         ----------
-        ax : a matplotlib axes; a new figure if None
+        ax : a matplotlib axes for the levels alone, or two for levels and gains; a new figure if None
         """
-        if isinstance(self.candidates, CurveTable):
-            return self.candidates.plot(ax)
-        from robustmdp.pictures import Candidates, draw_candidates
+        if self.comparison is None:
+            return CurveTable(self.candidates.columns, self.candidates.notes).plot(ax)
+        from robustmdp.pictures import Candidates, Gains, draw_candidates
 
-        table = self.candidates
+        table, others = self.candidates, self.comparison[1:]
         chosen, unit = int(np.argmax(table["chosen"])), table.notes["unit"]
-        values = (table[name] for name in (unit, "mean", "worst_tenth", "judged_mean", "judged_worst_tenth"))
-        title = "Robustness pays" if self.pays else "Robustness was not shown to pay"
-        return draw_candidates(ax, Candidates(unit, *values), chosen=chosen, title=f"{title} in the worlds that tested")
+        values = (table[name] for name in (unit, "mean", "worst_tenth", "test_mean", "test_worst_tenth"))
+        gains = Gains(*(others[name] for name in Gains._fields))
+        texts = {
+            "title": f"The worlds that tested say: {self.verdict}",
+            "intervals": f"{100 * others.notes['confidence']:g} % intervals",
+        }
+        return draw_candidates(ax, Candidates(unit, *values), gains, chosen=chosen, **texts)
 
     def _fields(self) -> _display.Fields:
-        return [("level", str(self.ambiguity)), *(("because", reason) for reason in self.reasons)]
+        verdict = ("yes" if self.pays else f"no: {self.verdict}") + gain_in_words(self.comparison)
+        return [
+            ("level", str(self.ambiguity)),
+            ("pays", verdict),
+            *(("because", reason) for reason in self.reasons),
+        ]
 
     def __repr__(self) -> str:
         return _display.as_text("Suggestion", self._fields())
@@ -114,11 +149,13 @@ def suggest(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Suggestion:
-    """The smallest level that does about as well as any in the worst tenth of worlds, at a bearable average loss.
+    """The smallest level that does about as well as any in the worst tenth of worlds, if it certainly pays there.
 
-    The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. Every other
-    world chooses the level; the rest, which had no part in it, judge. Without either, the knee of the robustness curve
-    is taken, among levels of a bearable price: it says how much robustness is cheap here, not how far the truth is.
+    The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. One half of
+    them selects the level, the other half tests it, beside baselines: the nominal policy, one for a shorter horizon
+    (selected like the level), and the nominal policy of the mean of the worlds that select. A level is recommended
+    only if the interval of what it gains on the nominal policy in the worst tenth of the test worlds is above 0.
+    Without worlds or counts none is: the robustness curve shows what robustness would cost and gain.
 
     Parameters
     ----------
@@ -129,66 +166,52 @@ def suggest(
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
-    loss : the average loss against trusting the model that is bearable, relative to its mean; without worlds, the
-        price if the model is right
+    loss : the average loss against the nominal policy that is bearable, as a share of what that policy falls short of
+        its mean in the worst tenth of worlds; neither a constant added to all rewards nor their unit changes it
     draws : how many models are drawn from the counts
     progress : called with (values so far, values in all)
 
     >>> from robustmdp import problems
-    >>> others = [problems.machine_replacement(repair_success=p) for p in (0.4, 0.5, 0.6, 0.7, 0.8)]
+    >>> others = [problems.machine_replacement(repair_success=p) for p in np.linspace(0.3, 0.9, 41)]
     >>> advice = suggest(problems.machine_replacement(), held_out=others, initial=0)
     >>> advice.reasons[0]
-    'Tried in 5 worlds (held out): every other one chose the level, the rest judged it.'
-    >>> from robustmdp import CVaR
-    >>> suggest(problems.machine_replacement(), CVaR, levels=[0.9, 0.7, 0.5]).ambiguity
-    CVaR(0.5)
+    'Tried in 41 worlds (held out): 21 of them selected the level, the other 20 tested it.'
+    >>> suggest(problems.machine_replacement()).verdict
+    'no worlds'
     """
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
-    if counts is None and held_out is None:
-        return _at_the_knee(mdp, chosen, levels, initial, loss, threads, progress)
-    trial = _Trial(mdp, initial, loss, threads, progress)
+    worlds = Plausible(counts, draws, seed) if counts is not None else _models(held_out)
+    if worlds is None:
+        return _trade_off(mdp, chosen, levels, initial, threads, progress)
+    radii = None
     if levels is not None or callable(chosen):
-        evidence = Plausible(counts, draws, seed) if counts is not None else _models(held_out)
-        return _among(trial, chosen, levels, evidence)
-    if counts is not None:
-        radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
-        trial.run(
-            "share", "share", _SHARES, lambda share: _scaled(chosen, radii, share), Plausible(counts, draws, seed)
-        )
-        first = (
-            f"The radii at confidence {confidence:g} are for each pair by itself; nature rarely uses all of them at "
-            f"once, so shares of them were tried in {draws} models drawn from what the counts leave possible: every "
-            "other one chose the share, the rest judged it."
-        )
-        return trial.suggestion(first, radii)
-    worlds = _models(held_out)
-    radii = np.append(0.0, levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads))
-    trial.run("level", "radius", radii.tolist(), lambda radius: _scaled(chosen, np.asarray(radius), 1.0), worlds)
-    return trial.suggestion(_tried_in(worlds), None)
+        tried = _levels_of(chosen, levels)
+    elif counts is not None:
+        found = radius_from_counts(counts, chosen, confidence, method=method, seed=seed)
+        radii = np.asarray(found)[:, : mdp.n_actions]
+        tried = Levels("share", "share", _SHARES, partial(_scaled, chosen, radii))
+    else:
+        numbers = np.append(0.0, levels_for(mdp, chosen, count=_RADII, form=Constrained, threads=threads))
+        tried = Levels("level", "radius", numbers.tolist(), partial(_scaled, chosen, np.ones(())))
+    trial = run_trial(mdp, tried, worlds, initial=initial, loss=loss, threads=threads, progress=progress)
+    return _tested(trial, tried_in_words(worlds, confidence if radii is not None else None), radii, seed)
 
 
-def _models(held_out: Sequence[MDP] | Models | None) -> Models:
-    assert held_out is not None
-    return held_out if isinstance(held_out, Models) else Models(list(held_out))
+def _models(held_out: Sequence[MDP] | Models | None) -> Models | None:
+    return held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out))
 
 
-def _tried_in(worlds: Models | Plausible) -> str:
-    return f"Tried in {worlds.size} worlds ({worlds.name}): every other one chose the level, the rest judged it."
-
-
-def _among(trial: _Trial, function: Any, levels: npt.ArrayLike | None, worlds: Models | Plausible) -> Suggestion:
-    """The best of the sets that a function makes; NaN stands for trusting the model, which has no level here."""
+def _levels_of(function: Any, levels: npt.ArrayLike | None) -> Levels:
+    """The sets that a function makes; NaN stands for the nominal one, which has no level here."""
     family = function_family(function, levels)
-    trial.run(
+    return Levels(
         "level",
         "level",
         (np.nan, *family.levels.tolist()),
         lambda level: Nominal() if np.isnan(level) else family.set_at(level),
-        worlds,
     )
-    return trial.suggestion(_tried_in(worlds), None)
 
 
 def _scaled(divergence: FDivergence, radii: FloatArray, share: float) -> Ambiguity:
@@ -198,136 +221,39 @@ def _scaled(divergence: FDivergence, radii: FloatArray, share: float) -> Ambigui
     return Constrained(divergence, share * radii)
 
 
-class _Trial:
-    """Candidates against worlds."""
-
-    def __init__(
-        self, mdp: MDP, initial: npt.ArrayLike | None, loss: float, threads: int | None, progress: Progress | None
-    ) -> None:
-        self.mdp, self.initial, self.loss, self.threads, self.progress = mdp, initial, loss, threads, progress
-
-    def run(self, unit: str, word: str, levels: Sequence[float], at: SetAt, worlds: Any) -> None:
-        """Solve every candidate, try each in every world, choose by every other world.
-
-        The first level trusts the model; `unit` is the column of levels, `word` what sentences call them.
-        """
-        _checks.must(worlds.size >= 2, "there must be two worlds or more, one to choose by and one to judge: got one")
-        family = [(float(np.log(level)) if level > 0 else -1e3, at(level)) for level in levels]
-        along = solve_along(self.mdp, family, tol=1e-6, threads=self.threads)
-        # What is tried must be what is returned: where actions tie, another solve may choose others.
-        self.solutions = [whole(whole(stage).solution(self.mdp, threads=self.threads)) for stage in along]
-        self.ambiguities = [ambiguity for _, ambiguity in family]
-        policies = {f"{place}": solution for place, solution in enumerate(self.solutions)}
-        table = stress(
-            self.mdp, policies, worlds, initial=self.initial, threads=self.threads, progress=self.progress
-        ).outcomes
-        values = np.stack([table.where(policy=name)["value"] for name in policies])
-        choosing, judging = values[:, ::2], values[:, 1::2]
-        self.means, self.tails = choosing.mean(axis=1), np.array([worst_tenth(row) for row in choosing])
-        self.place = self._chosen()
-        judged_means, judged_tails = judging.mean(axis=1), np.array([worst_tenth(row) for row in judging])
-        self.judged = (judged_means[[0, self.place]], judged_tails[[0, self.place]])
-        self.table = Table.of(
-            **{unit: np.array(levels)},
-            mean=self.means,
-            worst_tenth=self.tails,
-            judged_mean=judged_means,
-            judged_worst_tenth=judged_tails,
-            chosen=np.arange(len(levels)) == self.place,
-        ).with_notes(pays=self._pays(), unit=unit, word=word, loss=self.loss)
-
-    def _chosen(self) -> int:
-        """The least robust bearable candidate with nearly the largest gain in the worst tenth."""
-        bearable = self._lost(self.means) <= self.loss
-        gain = np.where(bearable, self.tails - self.tails[0], -np.inf)
-        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > _slack(self.tails) else 0
-
-    def _lost(self, means: FloatArray) -> FloatArray:
-        lost: FloatArray = (means[0] - means) / max(abs(float(means[0])), 1e-300)
-        return lost
-
-    def _pays(self) -> bool:
-        means, tails = self.judged
-        better = tails[1] - tails[0] > _slack(tails)
-        return bool(self.place > 0 and better and self._lost(means)[1] <= self.loss)
-
-    def suggestion(self, first: str, radii: FloatArray | None) -> Suggestion:
-        """With its reasons in words and numbers."""
-        means, tails = self.judged
-        level = self.table[self.table.notes["unit"]][self.place]
-        word = self.table.notes["word"]
-        smallest = "least robust" if word == "level" else "smallest"
-        if self.place == 0:
-            alike = all(not differ(each.policy, self.solutions[0].policy).any() for each in self.solutions)
-            best = (
-                "Every level that was tried leads to the same policy."
-                if alike
-                else "No level was better than trusting the model in the worst tenth at a bearable average loss."
-            )
-            reasons = (first, best, f"Trusting the model: mean {means[0]:.4g}, worst tenth {tails[0]:.4g}.")
-        else:
-            verdict = "better" if tails[1] - tails[0] > _slack(tails) else "not better"
-            lost = float(self._lost(means)[1])
-            too_much = f", more than the {100 * self.loss:.3g} % that are bearable" if lost > self.loss else ""
-            reasons = (
-                first,
-                f"The {word} {level:.3g} is the {smallest} with nearly the largest gain in the worst tenth.",
-                f"Judged by the other worlds: in the worst tenth it is {verdict} than trusting the model "
-                f"({tails[1]:.4g} against {tails[0]:.4g}); on average it "
-                f"{_lost_in_words(lost)} ({means[1]:.4g} against {means[0]:.4g}){too_much}.",
-            )
-        return Suggestion(self.ambiguities[self.place], self.solutions[self.place], reasons, self.table, radii)
+def _tested(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Suggestion:
+    """The advice that follows from a trial."""
+    comparison = trial.comparison(seed)
+    verdict, needed = trial.verdict(comparison)
+    pays = verdict == "pays"
+    solution = trial.solutions[trial.chosen if pays else 0]
+    baseline = trial.baseline(pays, seed)
+    return Suggestion(
+        trial.levels.set_at(trial.levels.numbers[trial.chosen]) if pays else Nominal(),
+        solution,
+        (first, *reasons_of(trial, comparison, verdict, needed, baseline)),
+        trial.candidates(),
+        radii,
+        comparison,
+        verdict,
+        needed,
+        baseline,
+    )
 
 
-def _slack(values: FloatArray) -> float:
-    """What evaluation to a relative 1e-6 leaves open between two values."""
-    return 4e-6 * max(1.0, float(np.abs(values).max()))
-
-
-def _lost_in_words(lost: float) -> str:
-    return f"loses {100 * lost:.2g} %" if lost > 0 else f"gains {-100 * lost:.2g} %"
-
-
-def _at_the_knee(
+def _trade_off(
     mdp: MDP,
     divergence: FDivergence | SetAt,
     levels: npt.ArrayLike | None,
     initial: npt.ArrayLike | None,
-    loss: float,
     threads: int | None,
     progress: Progress | None,
 ) -> Suggestion:
-    curve = robustness_curve(mdp, divergence, levels=levels, initial=initial, threads=threads, progress=progress)
-    if curve.notes["interrupted"]:
-        raise KeyboardInterrupt
-    unknown = "There are neither counts nor held-out worlds, so nothing says how far the truth is"
-    at = _bearable_knee(curve, loss)
-    if at < 0:
-        price = "" if curve.notes["knee"] < 0 else f" at a price of at most {100 * loss:.3g} % if the model is right"
-        tried = f"At none of the {len(curve)} levels that were tried"
-        reasons: tuple[str, ...] = (f"{unknown}.", f"{tried} does a robust policy improve the worst case{price}.")
-        ambiguity: Ambiguity = Nominal()
-    else:
-        name = next(iter(curve.columns))
-        level = float(curve[name][at])
-        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
-        if isinstance(divergence, FDivergence):
-            ambiguity = Penalized(divergence, level)
-        else:
-            ambiguity = function_family(divergence, [level]).set_at(level)
-        reasons = (
-            f"{unknown}: this is the knee of the robustness curve, where robustness has bought most for its price.",
-            f"At {name} {level:.3g} the worst case is better by {bought:.4g} than that of the policy that trusts the "
-            f"model; if the model is right, that costs {paid:.4g}.",
-        )
-    return Suggestion(
-        ambiguity, whole(solve(mdp, ambiguity, tol=1e-6, threads=threads)), reasons, curve.with_notes(chosen=at)
-    )
-
-
-def _bearable_knee(curve: Table, loss: float) -> int:
-    """The knee among the levels whose price is bearable, if any buys something; otherwise -1."""
-    paid = curve.notes["best"] - curve["nominal"]
-    bearable = np.flatnonzero(paid <= loss * abs(curve.notes["best"]) + curve["error_bound"])
-    at = knee_of(curve.take(bearable)) if len(bearable) else -1
-    return int(bearable[at]) if at >= 0 else -1
+    """No level, since nothing says how far the truth is: what robustness costs and gains, at each level."""
+    start = distribution(mdp, initial)
+    tol = Units.of(mdp).tolerance(1e-6)
+    nominal = solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
+    family = family_of(mdp, divergence, nominal, levels=levels)
+    points = points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress)
+    curve = curve_of(list(points), start, family, nominal)
+    return Suggestion(Nominal(), nominal, trade_off_in_words(curve), curve)

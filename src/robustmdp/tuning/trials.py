@@ -13,10 +13,10 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
-from robustmdp.planning import evaluate, solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.whole import whole
+from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Family, Models, World
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def stress(
     perturbed_worlds : MDPs and families (`RandomKernels`, `Adversary`, `Models`, `Plausible`, `environments`), one or
         a list of them, or a mapping from names to MDPs or lists of MDPs
     initial : a state, or (S,) probabilities of the first state; all states alike by default
-    tol : to which values differ; they are computed to 1e-4 of that, relative to the largest of their world
+    tol : to which values differ, in units of rewards (half of what they range over); they are computed to 1e-4 of that
     progress : called with (values so far, values in all)
 
     Returns
@@ -80,24 +80,23 @@ def stress(
 
     >>> from robustmdp import KL, Constrained, Nominal, problems
     >>> machine, doubt = problems.machine_replacement(), Constrained(KL(), 0.2)
-    >>> table = stress(machine, {"trusting": Nominal(), "robust": doubt}, [Models([machine], "the model")], initial=0)
+    >>> table = stress(machine, {"nominal": Nominal(), "robust": doubt}, [Models([machine], "the model")], initial=0)
     >>> table["policy"].tolist(), table["mean"].round(2).tolist(), table["wins"].tolist()
-    (['trusting', 'robust'], [-19.28, -23.23], [1, 0])
+    (['nominal', 'robust'], [-19.28, -23.23], [1, 0])
     """
     start = distribution(mdp, initial)
     families = families_of(perturbed_worlds)
     chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
     total = len(chosen) * sum(family.size for family in families)
-    rows: list[tuple[str, str, str, float]] = []
+    rows: list[tuple[str, str, str, float, float]] = []
     places: list[tuple[int, int]] = []
     for family_number, family in enumerate(families):
         for name, policy, number, (label, world) in _trials(mdp, family, chosen):
-            value = whole(evaluate(world, policy, Nominal(), tol=_FINER * tol, threads=threads)).value
-            rows.append((name, family.name, label, float(start @ value)))
+            rows.append((name, family.name, label, *_value(world, policy, start, tol, threads)))
             places.append((family_number, number))
             if progress is not None:
                 progress(len(rows), total)
-    outcomes = _outcomes(rows, places, tol)
+    outcomes = _outcomes(rows, places)
     return StressTable(summary(outcomes, chosen, [family.name for family in families]).columns, {}, outcomes)
 
 
@@ -141,14 +140,22 @@ def summary(outcomes: Table, policies: Iterable[str], families: Iterable[str]) -
     return Table(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)))
 
 
+def tail_size(count: int) -> int:
+    """How many of so many worlds are the worst tenth: at least one.
+
+    >>> tail_size(4), tail_size(25)
+    (1, 3)
+    """
+    return max(1, int(_TAIL * count + 0.5))
+
+
 def worst_tenth(values: FloatArray) -> float:
     """The mean over the worst tenth, at least one.
 
     >>> worst_tenth(np.arange(20.0))
     0.5
     """
-    count = max(1, int(_TAIL * len(values) + 0.5))
-    return float(np.sort(values)[:count].mean())
+    return float(np.sort(values)[: tail_size(len(values))].mean())
 
 
 def families_of(given: Any) -> list[Family]:
@@ -181,7 +188,7 @@ def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.
     if isinstance(policy, Solution):
         return policy.policy
     if is_set(policy):
-        return whole(solve(mdp, check_ambiguity(policy), tol=tol, threads=threads)).policy
+        return solve_or_raise(mdp, check_ambiguity(policy), tol=tol, threads=threads).policy
     return np.asarray(policy)
 
 
@@ -192,12 +199,22 @@ def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:
     return {str(name): policy for name, policy in policies.items()}
 
 
-def _outcomes(rows: list[tuple[str, str, str, float]], places: list[tuple[int, int]], tol: float) -> Table:
+def _value(
+    world: MDP, policy: npt.NDArray[Any], start: FloatArray, tol: float, threads: int | None
+) -> tuple[float, float]:
+    """What a policy earns from the start, and by how much another value must differ not to be the same."""
+    units = Units.of(world)
+    found = solve_or_raise(units.standardise(world), Nominal(), policy=policy, tol=_FINER * tol, threads=threads).value
+    value = float(start @ found)
+    return units.value(value, world.discount), 2.0 * tol * units.unit * max(1.0, abs(value))
+
+
+def _outcomes(rows: list[tuple[str, str, str, float, float]], places: list[tuple[int, int]]) -> Table:
     """`places` says which rows are of the same world: labels need not differ."""
-    policy, family, world, value = (np.array(column) for column in zip(*rows, strict=True))
+    policy, family, world, value, slack = (np.array(column) for column in zip(*rows, strict=True))
     place = np.unique(np.array(places), axis=0, return_inverse=True)[1].ravel()
     top = np.full(place.max() + 1, -np.inf)
     np.maximum.at(top, place, value)
     # Values closer than their certified errors are the same value.
-    best = value >= top[place] - 2.0 * tol * np.maximum(1.0, np.abs(top[place]))
+    best = value >= top[place] - slack
     return Table({"policy": policy, "family": family, "world": world, "value": value, "best": best})

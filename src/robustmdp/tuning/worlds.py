@@ -13,14 +13,12 @@ from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity, Constrained, check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
-from robustmdp.planning import evaluate
-from robustmdp.tuning.whole import whole
+from robustmdp.planning.solving import solve_or_raise
+from robustmdp.tuning.dirichlet import concentration, draw
 
 FloatArray = npt.NDArray[np.float64]
 
-RANDOM = "random within"  # how the names of such families begin
-
-_BISECTIONS = 40
+RANDOM = "random, up to"  # how the names of such families begin
 
 
 class World(NamedTuple):
@@ -51,10 +49,12 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class RandomKernels:
-    """Rows drawn at random within a radius of the model's, each pair for itself.
+    """Rows drawn at random around the model's, each pair for itself: Dirichlet(a p) for the row p, whose mean is p.
 
-    Each row goes from the model's towards a distribution drawn evenly from the simplex, so far that its distance is a
-    share of the radius; the share is uniform, one for each world.
+    The concentration a is such that the mean divergence from p is a share of the radius; the share is uniform on
+    [0, 1], one for each world. So worlds lie on all sides of the model, and a row may lie outside the radius. A row
+    whose mean divergence cannot be as large is drawn as far out as it can: nearly a point mass, at a successor with
+    the probability that it has in the model.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class RandomKernels:
     @property
     def name(self) -> str:
         radius = f"{self.radius:.3g}" if np.ndim(self.radius) == 0 else "radii per pair"
-        return f"{RANDOM} {radius} ({self.divergence.name})"
+        return f"{RANDOM} {radius} on average ({self.divergence.name})"
 
     @property
     def size(self) -> int:
@@ -93,22 +93,11 @@ class RandomKernels:
         radii = np.full(mdp.n_pairs, self.radius, np.float64) if single else mdp.pairs(self.radius, "radius")
         for number in range(self.count):
             rng = np.random.default_rng([self.seed, number])
-            yield World(f"random {number + 1}", mdp.with_probabilities(self._rows(mdp, radii * rng.random(), rng)))
-
-    def _rows(self, mdp: MDP, radii: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """p + t (q - p) with the largest t in [0, 1] that stays within the radius; D grows with t."""
-        p, lengths = mdp.probabilities, np.diff(mdp.indptr)
-        mass = rng.standard_exponential(mdp.nnz)
-        q = mass / np.repeat(np.add.reduceat(mass, mdp.indptr[:-1]), lengths)
-        low, high = np.zeros(mdp.n_pairs), np.ones(mdp.n_pairs)
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            ratio = 1.0 + np.repeat(middle, lengths) * (q / p - 1.0)
-            terms = p * (self.divergence.f(ratio) - self.divergence.slope_at_one * (ratio - 1.0))
-            inside = np.add.reduceat(terms, mdp.indptr[:-1]) <= radii
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-        rows: FloatArray = p + np.repeat(low, lengths) * (q - p)
-        return rows
+            share = rng.random()
+            target = np.multiply(share, radii, out=np.zeros_like(radii), where=radii > 0)
+            scale = concentration(self.divergence, mdp.probabilities, mdp.indptr, target)
+            rows = draw(mdp.probabilities, mdp.indptr, scale, rng)
+            yield World(f"random {number + 1}", mdp.with_probabilities(rows))
 
 
 @dataclass(frozen=True)
@@ -142,7 +131,7 @@ class Adversary:
 
     def worlds(self, mdp: MDP, policy: npt.NDArray[Any] | None) -> Iterator[World]:
         assert policy is not None
-        yield World("worst case", whole(evaluate(mdp, policy, self.ambiguity, tol=1e-6)).worst_case)
+        yield World("worst case", solve_or_raise(mdp, self.ambiguity, policy=policy, tol=1e-6).worst_case)
 
 
 @dataclass(frozen=True, eq=False)

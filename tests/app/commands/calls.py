@@ -75,3 +75,16 @@ def write_parquet_log(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
     table = pa.table(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
     parquet.write_table(table, str(path))
     return path
+
+
+def outcomes_of(models: list[rm.MDP], path: Path) -> Path:
+    """One file of several models, by craam's idoutcome."""
+    lines = ["idstatefrom,idaction,idoutcome,idstateto,probability,reward"]
+    for number, mdp in enumerate(models):
+        lengths = np.diff(mdp.indptr)
+        rewards = mdp.rewards if mdp.rewards_on_successors else np.repeat(mdp.rewards, lengths)
+        columns = (np.repeat(mdp.states, lengths), np.repeat(mdp.actions, lengths), mdp.indices, mdp.probabilities)
+        for s, a, t, p, r in zip(*columns, rewards, strict=True):
+            lines.append(f"{s},{a},{number},{t},{float(p)!r},{float(r)!r}")
+    path.write_text("\n".join(lines) + "\n")
+    return path

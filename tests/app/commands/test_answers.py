@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
-from app.commands.calls import record, refused, run, transitions, write_log
+from app.commands.calls import outcomes_of, record, refused, run, transitions, write_log
 
 MACHINE = "machine-replacement"
 
@@ -60,23 +61,28 @@ def test_curve_without_levels_takes_fifty() -> None:
     assert len(given["weight"]) == 50
 
 
-def test_suggest_by_the_knee() -> None:
+def test_suggest_without_data() -> None:
     given, advice = record("suggest", MACHINE), rm.suggest(rm.problems.machine_replacement())
     assert given["ambiguity"] == repr(advice.ambiguity)
-    assert given["level"] == advice.ambiguity.level
+    assert given["level"] is None  # infinity, in JSON
     assert given["reasons"] == list(advice.reasons)
     assert (given["value"], given["policy"]) == (advice.solution.value.tolist(), advice.solution.policy.tolist())
     assert given["candidates"]["weight"] == advice.candidates["weight"].tolist()
     assert given["pays"] is False
+    assert (given["verdict"], given["worlds_needed"], given["comparison"]) == ("no worlds", None, None)
 
 
 def test_suggest_by_a_log(log: Path) -> None:
     words = ("--discount", 0.9, "--confidence", 0.8, "--seed", 3, "--divergence", "js", "--loss", 0.1)
+    words = (*words, "--method", "asymptotic")
     given = record("suggest", log, *words)
     model, counts, _ = rm.estimate(rm.read_log(log), 0.9)
-    advice = rm.suggest(model, rm.JensenShannon(), counts=counts, confidence=0.8, seed=3, loss=0.1)
+    advice = rm.suggest(model, rm.JensenShannon(), counts=counts, confidence=0.8, method="asymptotic", seed=3, loss=0.1)
     assert given["reasons"] == list(advice.reasons)
     assert given["candidates"] == {name: column.tolist() for name, column in advice.candidates.columns.items()}
+    assert advice.comparison is not None
+    assert given["comparison"] == {name: column.tolist() for name, column in advice.comparison.columns.items()}
+    assert (given["verdict"], given["worlds_needed"]) == (advice.verdict, advice.worlds_needed)
 
 
 @pytest.mark.parametrize("one_file", [False, True])
@@ -89,18 +95,6 @@ def test_suggest_by_held_out_models(others: list[Path], one_file: bool, tmp_path
     advice = rm.suggest(rm.problems.machine_replacement(), held_out=models, initial=0)
     assert given["candidates"] == {name: column.tolist() for name, column in advice.candidates.columns.items()}
     assert "Tried in 4 worlds (held out)" in given["reasons"][0]
-
-
-def outcomes_of(models: list[rm.MDP], path: Path) -> Path:
-    lines = ["idstatefrom,idaction,idoutcome,idstateto,probability,reward"]
-    for number, mdp in enumerate(models):
-        lengths = np.diff(mdp.indptr)
-        rewards = mdp.rewards if mdp.rewards_on_successors else np.repeat(mdp.rewards, lengths)
-        columns = (np.repeat(mdp.states, lengths), np.repeat(mdp.actions, lengths), mdp.indices, mdp.probabilities)
-        for s, a, t, p, r in zip(*columns, rewards, strict=True):
-            lines.append(f"{s},{a},{number},{t},{float(p)!r},{float(r)!r}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def test_stress(tmp_path: Path) -> None:
@@ -228,7 +222,7 @@ def test_the_curve_as_a_table() -> None:
         "weight",
         "error bound",
         "2 more: use --rows 4",
-        "Knee: weight 2 improves",
+        "Knee: weight 5 improves",
     ):
         assert part in outcome.stdout
     assert "│      1 │" not in outcome.stdout
@@ -240,7 +234,7 @@ def test_a_curve_on_which_robustness_buys_nothing() -> None:
 
 def test_the_stress_test_as_tables() -> None:
     lines = run("stress", MACHINE, "--radius", 0.1, "--worlds", 3).stdout.splitlines()
-    assert lines[0] == "3 worlds: random within 0.1 (Kullback-Leibler)"
+    assert lines[0] == "3 worlds: random, up to 0.1 on average (Kullback-Leibler)"
     assert "worst tenth" in lines[2]
     last = lines.index("worst case, Kullback-Leibler radius 0.1")
     assert lines[last + 2].split("┃")[1:3] == [" policy     ", "  value "]  # of one world there is nothing else to say
@@ -248,12 +242,13 @@ def test_the_stress_test_as_tables() -> None:
 
 
 def test_the_recommendation_ends_with_what_to_type_next() -> None:
-    outcome = run("suggest", MACHINE)
-    advice = rm.suggest(rm.problems.machine_replacement())
-    *_, last = outcome.stdout.splitlines()
-    assert last.startswith(f"try      robustmdp solve {MACHINE} --discount 0.95 --divergence kl --weight ")
-    assert float(last.split()[-1]) == pytest.approx(advice.ambiguity.level, rel=1e-5)
-    again = run(*last.split()[2:])
+    lakes = ("gym:FrozenLake-v1?map_name=8x8", "--discount", 0.99)
+    words = (*lakes, "--vary", "success_rate=0.4..0.9:41", "--initial", 0)
+    level = record("suggest", *words)["level"]
+    *_, last = run("suggest", *words).stdout.splitlines()
+    assert last.startswith(f"try      robustmdp solve '{lakes[0]}' --discount 0.99 --divergence kl --radius ")
+    assert float(last.split()[-1]) == pytest.approx(level, rel=1e-5)
+    again = run(*shlex.split(last)[2:])
     assert again.exit_code == 0
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import robustmdp as rm
-from app.commands.calls import record, refused, run
+from app.commands.calls import outcomes_of, record, refused, run
 from robustmdp import io
 from robustmdp.app.commands.options import SETS
 from robustmdp.app.commands.sets import _KINDS
@@ -133,7 +133,15 @@ def distance_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return file
 
 
-def test_distances(distance_file: Path) -> None:
+def worlds_in_which_it_pays(ambiguity: Any, folder: Path) -> tuple[str, Path]:
+    """Options: 40 times the world that is worst for the nominal policy."""
+    machine = rm.problems.machine_replacement()
+    nominal = rm.solve(machine, rm.Nominal()).policy
+    worst = rm.evaluate(machine, nominal, ambiguity).worst_case
+    return "--held-out", outcomes_of([worst] * 40, folder / "others.csv")
+
+
+def test_distances(distance_file: Path, tmp_path: Path) -> None:
     typed = ("wasserstein", "--distance", distance_file)
     mdp, distance = rm.problems.machine_replacement(), rm.read_distance(distance_file)
     given = record("solve", MACHINE, "--set", *typed, "--radius", 0.5)
@@ -145,7 +153,8 @@ def test_distances(distance_file: Path) -> None:
     curve = record("curve", MACHINE, "--set", *typed)
     assert len(curve["worst"]) == 50
     assert curve["worst"][0] > curve["worst"][-1]
-    said = run("suggest", MACHINE, "--set", *typed, "--levels", "0.2,1", "--initial", "age 0").stdout
+    others = worlds_in_which_it_pays(rm.Wasserstein(distance, 1.0), tmp_path)
+    said = run("suggest", MACHINE, "--set", *typed, "--levels", "0.2,1", "--initial", "age 0", *others).stdout
     assert f"--distance {distance_file}" in said
 
 
@@ -376,9 +385,13 @@ def test_what_other_commands_refuse(words: tuple[Any, ...], part: str) -> None:
     ],
     ids=["l1", "cvar"],
 )
-def test_suggest_is_that_of_python(words: tuple[Any, ...], function: Any, levels: list[float], level: float) -> None:
+def test_suggest_is_that_of_python(
+    words: tuple[Any, ...], function: Any, levels: list[float], level: float, tmp_path: Path
+) -> None:
+    words = (*words, *worlds_in_which_it_pays(function(levels[-1]), tmp_path))
+    worlds = rm.read_outcomes(words[-1], 0.95)
     found = record("suggest", MACHINE, "--set", *words, "--initial", "age 0")
-    advice = rm.suggest(rm.problems.machine_replacement(), function, levels=levels, initial=0)
+    advice = rm.suggest(rm.problems.machine_replacement(), function, levels=levels, held_out=worlds, initial=0)
     assert found["ambiguity"] == repr(advice.ambiguity)
     assert found["policy"] == advice.solution.policy.tolist()
     assert advice.level == level

@@ -132,6 +132,10 @@ def _advice_record(advice: Any) -> dict[str, Any]:
         "ambiguity": repr(advice.ambiguity),
         "level": advice.ambiguity.level,
         "pays": advice.pays,
+        "verdict": advice.verdict,
+        "worlds_needed": advice.worlds_needed,
+        "baseline": advice.baseline,
+        "comparison": None if advice.comparison is None else show.columns_of(advice.comparison),
         "reasons": list(advice.reasons),
         "candidates": show.columns_of(advice.candidates),
         "policy": advice.solution.policy,
@@ -155,7 +159,8 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @given.held_out_option
 @given.vary_option
 @given.column_option
-@click.option("--loss", type=float, default=0.05, show_default=True, help="Average loss that is bearable.")
+@given.method_option
+@click.option("--loss", type=float, default=0.05, show_default=True, help="Bearable average loss, as a share.")
 @given.seed_option
 @given.threads_option
 @click.option("--out", type=click.Path(), help="Write the recommended policy and its values: .csv, .parquet or .json.")
@@ -164,7 +169,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Recommend a level for PROBLEM, with the reasons.
 
     From a log: shares of the radii at --confidence, tried in models that the log leaves possible. From --held-out
-    models or --vary: radii, tried in them. From a model alone: the knee of the robustness curve.
+    models or --vary: radii, tried in them. Half of these worlds select a level, the others test it. From a model
+    alone: no level, but what robustness would gain and cost.
 
     \b
     Examples:
@@ -189,6 +195,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
             **choice.arguments(source.mdp, source.bounds, options["threads"]),
             counts=source.counts,
             confidence=options["confidence"],
+            method=options["method"],
             held_out=source.held_out,
             initial=source.initial,
             loss=options["loss"],
@@ -201,8 +208,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     if as_json:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return
-    table = advice.candidates
-    if "pays" in table.notes:
-        rows = list(zip(*show.columns_of(table).values(), strict=True))
-        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in table.columns], rows)
+    if advice.comparison is not None:
+        for title, table in (("Levels that were tried", advice.candidates), ("Test worlds", advice.comparison)):
+            rows = list(zip(*show.columns_of(table).values(), strict=True))
+            show.print_rows(title, [name.replace("_", " ") for name in table.columns], rows)
     _say_advice(problem, source, choice, options["divergence"], advice)

@@ -21,7 +21,7 @@ _MOST_UNSEEN = 5
 @given.column_option
 @given.divergence_option()
 @given.confidence_option
-@click.option("--method", help="Of the radii: simulated, asymptotic or finite-sample.")
+@given.method_option
 @given.output_options
 def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Count the transitions of LOG, make a model of them, and say how far the truth may be.

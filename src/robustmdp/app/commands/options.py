@@ -85,6 +85,7 @@ solution_option = click.option("--out", type=click.Path(), help="Write policy an
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
 )
+method_option = click.option("--method", help="Of radii: simulated, asymptotic, finite-sample.")
 held_out_option = click.option(
     "--held-out", type=click.Path(), multiple=True, help="A model not used for this one; may be repeated."
 )

@@ -120,10 +120,12 @@ def _say_knee(table: Any) -> None:
     from robustmdp.app.commands import show
 
     at, level = table.notes["knee"], next(iter(table.columns))
-    if at < 0:
+    if at < 0 and (table["worst"] - table["nominal_worst"] <= 4.0 * table["error_bound"]).all():
         show.say("At none of these levels does a robust policy improve the worst case.")
+    elif at < 0:
+        show.say("No knee: robustness costs more than it gains, or pays most at the first or the last of these levels.")
     else:
-        bought, paid = table["worst"][at] - table["trusting"][at], table.notes["best"] - table["nominal"][at]
+        bought, paid = table["worst"][at] - table["nominal_worst"][at], table.notes["best"] - table["nominal"][at]
         solved = " of the levels that were solved" if table.notes["interrupted"] else ""
         what = f"{level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}"
         show.say(f"Knee{solved}: {what}.")

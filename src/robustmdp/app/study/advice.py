@@ -54,11 +54,11 @@ def lead(study: Study) -> str:
             f"right. {_DATA}"
         )
     chosen = int(np.flatnonzero(advice.candidates["chosen"])[0])
-    tails = advice.candidates["judged_worst_tenth"]
+    tails = advice.candidates["test_worst_tenth"]
     verdict = "did better than" if tails[chosen] > tails[0] else "did no better than"
     numbers = f"{short(tails[chosen])} against {short(tails[0])}"
     worlds = "In worlds that had no part in the choice"
-    means = advice.candidates["judged_mean"]
+    means = advice.candidates["test_mean"]
     dear = means[0] - means[chosen] > notes["loss"] * abs(means[0])
     but = f" But on average it costs more than is bearable: {short(means[chosen])} against {short(means[0])}."
     return (
@@ -154,7 +154,7 @@ def _tried(candidates: Table) -> DataTable:
     unit = candidates.notes["unit"]
     header = ("share of the radii" if unit == "share" else "radius", "mean, choosing", "worst tenth, choosing",
               "mean, judging", "worst tenth, judging")  # fmt: skip
-    names = ("mean", "worst_tenth", "judged_mean", "judged_worst_tenth")
+    names = ("mean", "worst_tenth", "test_mean", "test_worst_tenth")
     levels = [f"{level:.3g}" if level else "0 (trusts the model)" for level in candidates[unit].tolist()]
     rows = tuple(zip(levels, *(alike(candidates[name]) for name in names), strict=True))
     marked = tuple(np.flatnonzero(candidates["chosen"]).tolist())

@@ -107,7 +107,7 @@ def _figure(study: Study, sweep: Sweep) -> Figure:
         (
             line("robust policy, if the model is right", curve["nominal"]),
             line("robust policy, worst case", _settled(curve, "worst")),
-            line("trusting policy, worst case", _settled(curve, "trusting"), "dashed"),
+            line("trusting policy, worst case", _settled(curve, "nominal_worst"), "dashed"),
         ),
         x_scale="log",
     )
@@ -141,7 +141,7 @@ def _reading(study: Study, sweep: Sweep) -> str:
     if sweep.curve.notes["knee"] < 0:
         return "At none of these levels does a robust policy improve the worst case."
     curve, (bought, paid) = sweep.curve, sweep.bargain
-    most = float((curve["worst"] - curve["trusting"]).max())
+    most = float((curve["worst"] - curve["nominal_worst"]).max())
     if most < _SMALL * abs(curve.notes["best"]):
         return f"In the worst case the robust and the trusting policy hardly differ: by {short(most)} at most."
     better = "bought most for its price" if paid <= bought else "most to show, though it costs more than it buys"
@@ -174,7 +174,7 @@ class _Frames:
         study, point = self.study, self.sweep.points[place]
         model, worst, trusting, best = (
             short(float(study.start @ value))
-            for value in (point.under_model, point.robust.value, point.trusting, study.trusting.value)
+            for value in (point.under_model, point.robust.value, point.nominal_worst, study.trusting.value)
         )
         facts = [
             ("if the model is right", f"{model}; the best possible is {best}"),

@@ -17,11 +17,10 @@ from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, ch
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
 from robustmdp.operators import RobustBellman
-from robustmdp.planning import solve
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import Point, SetAt, certainly_worse, function_family
-from robustmdp.tuning.whole import whole
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
 Progress = Callable[[str, float], None]
@@ -73,7 +72,7 @@ class Study:
     def robust(self) -> Solution:
         """The recommended solution or, where trusting the model is recommended, that of the curve's knee."""
         trusted = trusts(self.suggestion.ambiguity)
-        return whole(self._at_knee.robust.solution(self.mdp)) if trusted else self.suggestion.solution
+        return self._at_knee.robust.solution(self.mdp) if trusted else self.suggestion.solution
 
     @property
     def doubt(self) -> Ambiguity:
@@ -136,7 +135,7 @@ def study(
 ) -> Study:
     """Everything, in the order of a report; `progress` hears of each part as (name, share done)."""
     progress("solving the model", 0.0)
-    trusting = whole(solve(mdp, Nominal(), tol=1e-6, threads=threads))
+    trusting = solve_or_raise(mdp, Nominal(), tol=1e-6, threads=threads)
     start = distribution(mdp, initial)
     advice = suggest(
         mdp,

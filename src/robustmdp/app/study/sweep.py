@@ -58,7 +58,7 @@ class Sweep:
     def bargain(self) -> tuple[float, float]:
         """What robustness buys in the worst case at the knee, and what it costs if the model is right."""
         curve, at = self.curve, self.knee
-        bought, paid = curve["worst"][at] - curve["trusting"][at], curve.notes["best"] - curve["nominal"][at]
+        bought, paid = curve["worst"][at] - curve["nominal_worst"][at], curve.notes["best"] - curve["nominal"][at]
         return float(bought), float(paid)
 
     def said(self, place: int) -> str:
@@ -94,5 +94,5 @@ def sweep(
         place = None if place is None else len(points) - 1 - place
     ambiguity = points[0].ambiguity
     name = ambiguity.level_name if np.array_equal(ambiguity.level, points[0].level) else "level"
-    curve = as_table(points, start, name).with_notes(best=float(start @ trusting.value))
+    curve = as_table(points, start, name, best=float(start @ trusting.value))
     return Sweep(tuple(points), curve, place)

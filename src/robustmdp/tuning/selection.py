@@ -1,0 +1,239 @@
+"""Levels and baselines over the same worlds: one half of them selects the level, the other half tests it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp import _checks
+from robustmdp.ambiguity import Ambiguity, Nominal
+from robustmdp.models import MDP
+from robustmdp.operators.policy import differ
+from robustmdp.planning.continuation import solve_along
+from robustmdp.planning.solving import solve_or_raise
+from robustmdp.result import Solution
+from robustmdp.table import Table
+from robustmdp.tuning.baselines import mean_model, shorter_discounts
+from robustmdp.tuning.gains import FEWEST, paired_gains
+from robustmdp.tuning.trials import stress, worst_tenth
+from robustmdp.tuning.units import Units
+from robustmdp.tuning.worlds import Models, Plausible
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+NOMINAL, ROBUST, HORIZON, MEAN = "nominal", "robust", "shorter horizon", "mean model"
+CONFIDENCE = 0.95  # of the intervals
+_ENOUGH = 0.95  # of the best gain: beyond, more robustness hardly gains more
+_TOL = 1e-6
+
+
+class Levels(NamedTuple):
+    """What is tried: sets that differ in a number, of which the first is the nominal one.
+
+    `column` is what tables call the number, `word` what sentences call it.
+    """
+
+    column: str
+    word: str
+    numbers: Sequence[float]
+    set_at: Callable[[float], Ambiguity]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Values of policies, (n_policies, n_worlds) each, in the worlds that select and in those that test.
+
+    Attributes
+    ----------
+    levels, solutions : what was tried, and what is optimal there; the first policies are theirs
+    discounts : of the shorter horizons, whose policies come next; the last policy is that of the mean model
+    loss : which average loss is bearable, as a share of the nominal policy's shortfall in the worst tenth
+    slack : by how much values must differ not to be the same
+    """
+
+    levels: Levels
+    solutions: Sequence[Solution]
+    discounts: Sequence[float]
+    selecting: FloatArray
+    testing: FloatArray
+    loss: float
+    slack: float
+
+    @property
+    def chosen(self) -> int:
+        """The number of the level that is selected; 0, the nominal one, where none gains."""
+        return self._least_robust(self.selecting[: len(self.solutions)])
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of the shorter horizon that is selected, in the order of the policies; None without any."""
+        first, count = len(self.solutions), len(self.discounts)
+        if count == 0:
+            return None
+        place = self._least_robust(self.selecting[[0, *range(first, first + count)]]) - 1
+        tails = [worst_tenth(row) for row in self.selecting[first : first + count]]
+        return first + (place if place >= 0 else int(np.argmax(tails)))
+
+    def _least_robust(self, values: FloatArray) -> int:
+        """The first bearable row with nearly the largest gain in the worst tenth on row 0; 0 where none gains."""
+        tails = np.array([worst_tenth(row) for row in values])
+        gain = np.where(self.is_bearable(values), tails - tails[0], -np.inf)
+        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > self.slack else 0
+
+    def is_bearable(self, values: FloatArray) -> npt.NDArray[np.bool_]:
+        """Is the average loss against row 0 at most the share of its mean less its worst tenth?"""
+        means = values.mean(axis=1)
+        bearable: npt.NDArray[np.bool_] = means[0] - means <= max(self.slack, self.loss * shortfall(values[0]))
+        return bearable
+
+    @property
+    def is_one_policy(self) -> bool:
+        """Do all levels lead to the same decisions?"""
+        return all(not differ(each.policy, self.solutions[0].policy).any() for each in self.solutions)
+
+    def candidates(self) -> Table:
+        """A row per level: mean and worst tenth in either half."""
+        rows = len(self.solutions)
+        halves = {"": self.selecting[:rows], "test_": self.testing[:rows]}
+        figures = {
+            f"{prefix}{name}": np.array([each(row) for row in values])
+            for prefix, values in halves.items()
+            for name, each in (("mean", np.mean), ("worst_tenth", worst_tenth))
+        }
+        return Table.of(
+            **{self.levels.column: np.array(self.levels.numbers, np.float64)},
+            **figures,
+            chosen=np.arange(rows) == self.chosen,
+        ).with_notes(
+            unit=self.levels.column,
+            word=self.levels.word,
+            loss=self.loss,
+            selection_worlds=self.selecting.shape[1],
+            test_worlds=self.testing.shape[1],
+        )
+
+    def compared(self) -> dict[str, tuple[str, int]]:
+        """The policies to compare: names to settings in words, and which policies they are."""
+        found = {NOMINAL: ("", 0)}
+        if self.chosen > 0:
+            found[ROBUST] = (f"{self.levels.word} {self.levels.numbers[self.chosen]:.3g}", self.chosen)
+        if self.horizon is not None:
+            found[HORIZON] = (f"discount {self.discounts[self.horizon - len(self.solutions)]:.3g}", self.horizon)
+        found[MEAN] = ("", len(self.testing) - 1)
+        return found
+
+    def comparison(self, seed: int) -> Table:
+        """A row per policy to compare: values in the worlds that test, and gains on the nominal policy."""
+        policies = self.compared()
+        values = self.testing[[place for _, place in policies.values()]]
+        mean, tail = paired_gains(values, values[0], CONFIDENCE, seed)
+        return Table.of(
+            policy=list(policies),
+            setting=[setting for setting, _ in policies.values()],
+            worlds=values.shape[1],
+            mean=values.mean(axis=1),
+            worst_tenth=[worst_tenth(row) for row in values],
+            gain=mean.estimate,
+            gain_low=mean.low,
+            gain_high=mean.high,
+            tail_gain=tail.estimate,
+            tail_gain_low=tail.low,
+            tail_gain_high=tail.high,
+        ).with_notes(confidence=CONFIDENCE)
+
+    def baseline(self, pays: bool, seed: int) -> str | None:
+        """The baseline that does as well in the worst tenth as the level, if that pays, at a bearable loss.
+
+        That is, the level is not certainly better. If it does not pay: one that is certainly better than the nominal
+        policy. Of several, the best.
+        """
+        places = self.compared()
+        nominal, found = self.testing[0], {}
+        for name in {HORIZON, MEAN}.intersection(places):
+            row = self.testing[places[name][1]]
+            better, worse = (self.testing[self.chosen], row) if pays else (row, nominal)
+            _, ahead = paired_gains(better[None], worse, CONFIDENCE, seed)
+            if self.is_bearable(np.stack([nominal, row]))[1] and pays != (ahead.low[0] > self.slack):
+                found[name] = worst_tenth(row)
+        return max(sorted(found), key=found.__getitem__, default=None)
+
+    def verdict(self, comparison: Table) -> tuple[str, int | None]:
+        """Does the level that was selected pay, and if that is open, about how many worlds would tell?"""
+        worlds = int(comparison["worlds"][0])
+        if worlds < FEWEST:
+            return "too few worlds", 2 * FEWEST
+        if self.chosen == 0 or not self.is_bearable(self.testing[[0, self.chosen]])[1]:
+            return "does not pay", None
+        gain, low = (float(comparison.where(policy=ROBUST)[name][0]) for name in ("tail_gain", "tail_gain_low"))
+        if low > self.slack:
+            return "pays", None
+        if gain <= self.slack:
+            return "does not pay", None
+        # The width of an interval falls with the square root of the number of worlds.
+        return "undecided", _rounded_up(2 * worlds * ((gain - low) / gain) ** 2)
+
+
+def shortfall(values: FloatArray) -> float:
+    """The mean less the worst tenth: what a policy has to lose when the model is badly wrong."""
+    return float(values.mean()) - worst_tenth(values)
+
+
+def _rounded_up(number: float) -> int:
+    """To two digits.
+
+    >>> _rounded_up(1234.0)
+    1300
+    """
+    digit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    return math.ceil(number / digit) * digit
+
+
+def run_trial(
+    mdp: MDP,
+    levels: Levels,
+    worlds: Models | Plausible,
+    *,
+    initial: npt.ArrayLike | None,
+    loss: float,
+    threads: int | None,
+    progress: Progress | None,
+) -> Trial:
+    """Solve for every level and baseline, and evaluate each policy in every world; every other world selects."""
+    _checks.must(worlds.size >= 2, "there must be two worlds or more, one to select by and one to test: got one")
+    family = [(math.log(number) if number > 0 else -1e3, levels.set_at(number)) for number in levels.numbers]
+    units = Units.of(mdp)
+    tol = units.tolerance(_TOL)
+    along = solve_along(mdp, family, tol=tol, threads=threads)
+    # What is tried must be what is returned: where actions tie, another solve may choose others.
+    solutions = [stage.solution(mdp, tol=tol, threads=threads) for stage in along]
+    discounts = shorter_discounts(mdp.discount)
+    simpler = [mdp.with_discount(each) for each in discounts]
+    simpler.append(mean_model(mdp, (world.mdp for world in islice(worlds.worlds(mdp, None), 0, None, 2))))
+    baselines = [solve_or_raise(each, Nominal(), tol=tol, threads=threads) for each in simpler]
+    policies = [each.policy for each in (*solutions, *baselines)]
+    values = _values(mdp, policies, worlds, initial, threads, progress)
+    largest = float(np.abs(values - units.value(0.0, mdp.discount)).max())
+    slack = 4.0 * _TOL * max(units.unit, largest)
+    return Trial(levels, solutions, discounts, values[:, ::2], values[:, 1::2], loss, slack)
+
+
+def _values(
+    mdp: MDP,
+    policies: Sequence[npt.NDArray[Any]],
+    worlds: Models | Plausible,
+    initial: npt.ArrayLike | None,
+    threads: int | None,
+    progress: Progress | None,
+) -> FloatArray:
+    """(n_policies, n_worlds), those that are the same evaluated once."""
+    keys = [(policy.dtype.char, policy.tobytes()) for policy in policies]
+    different = {f"{keys.index(key)}": policies[keys.index(key)] for key in dict.fromkeys(keys)}
+    table = stress(mdp, different, worlds, initial=initial, threads=threads, progress=progress).outcomes
+    return np.stack([table.where(policy=f"{keys.index(key)}")["value"] for key in keys])
