@@ -185,7 +185,13 @@ def test_a_curve(weights):
     left, right = (values.transData.transform((x, 0))[0] for x in values.lines[-2].get_xdata()[[0, -1]])
     assert left < right  # the least robust level on the left
     assert changes.get_xlabel() == "price of a deviation (weight), more robust to the right"
-    assert f"knee: {curve['weight'][curve.notes['knee']]:.3g}" in legend(values)
+
+
+def test_the_knee_of_a_curve_is_marked():
+    curve = rm.robustness_curve(MACHINE, rm.KL(), [10.0, 3.0, 0.1], initial=0).with_notes(knee=1)
+    values, changes = draw(curve.plot())
+    assert legend(values)[0] == "knee: 3"
+    assert values.lines[0].get_xdata() == changes.lines[0].get_xdata() == [3.0, 3.0]
 
 
 def test_a_curve_without_a_knee_marks_none():
