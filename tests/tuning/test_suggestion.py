@@ -69,12 +69,10 @@ def test_the_choice_is_the_least_robust_good_one(success_rate: float | None) -> 
     (chosen,) = np.flatnonzero(table["chosen"])
     assert table["level"][0] == 0.0
     assert table["level"][chosen] == advice.ambiguity.level
-    lost = (table["mean"][0] - table["mean"]) / (table["mean"][0] - table["worst_tenth"][0])
-    gain = table["worst_tenth"] - table["worst_tenth"][0]
-    assert lost[chosen] <= 0.05
-    bearable = lost <= 0.05
-    assert gain[chosen] >= 0.95 * gain[bearable].max()
-    assert not np.any(gain[:chosen][bearable[:chosen]] >= 0.95 * gain[bearable].max())
+    mean, tail = table["mean"] - table["mean"][0], table["worst_tenth"] - table["worst_tenth"][0]
+    benefit = np.where((tail > 1e-5) & (mean + 0.25 * tail > 0.0), mean + 0.25 * tail, -np.inf)
+    assert benefit[chosen] >= 0.95 * benefit.max() > 0.0
+    assert not np.any(benefit[:chosen] >= 0.95 * benefit.max())
     assert advice.level == table["level"][chosen]
 
 
@@ -188,13 +186,14 @@ def bet(chance: float) -> rm.MDP:
     return rm.MDP.from_rows(*columns, 0.9, terminated=[True] * 4)
 
 
-@pytest.mark.parametrize(("loss", "bets"), [(0.0, True), (0.53, True), (0.54, False), (0.9, False)])
+@pytest.mark.parametrize(("loss", "bets"), [(0.0, True), (0.5, True), (0.59, True), (0.61, False), (0.9, False)])
 def test_a_loss_that_is_not_bearable_is_not_chosen(loss: float, bets: bool) -> None:
-    """Not to bet wins 0.25 in the worst world of ten; it loses 0.29 of the 0.84 - 0.3 at risk, 53.7 %."""
-    worlds = [world for world in [bet(0.3)] * 2 + [bet(0.9)] * 18 for _ in range(2)]
+    """Not to bet gains 0.25 in the worst world of ten, and 0.15 of 0.7 is lost on average: 0.6 for each unit."""
+    worlds = [world for world in [bet(0.3)] * 2 + [bet(0.7444444444444445)] * 18 for _ in range(2)]
     advice = rm.suggest(bet(0.6), held_out=worlds, initial=0, loss=loss)
     assert bool(advice.candidates["chosen"][0]) is bets
-    assert advice.candidates["mean"][0] == pytest.approx(0.84, abs=1e-6)
+    assert advice.verdict == ("does not pay" if bets else "undecided")  # two worlds decide
+    assert advice.candidates["mean"][0] == pytest.approx(0.7, abs=1e-6)
     expected = np.where(advice.candidates["level"] > NEEDED, 0.55, 0.3)
     np.testing.assert_allclose(advice.candidates["worst_tenth"], expected, atol=1e-6)
 
@@ -207,7 +206,10 @@ def test_worlds_that_test_may_disagree() -> None:
     assert advice.ambiguity == rm.Nominal()
     assert advice.solution.policy[0] == 0
     assert "it is not better than the nominal policy in the worst tenth, 0.55 against 0.9" in advice.reasons[2]
-    assert "on average it loses 0.35, 0.55 against 0.9, more than the 5 % that are bearable." in advice.reasons[2]
+    assert (
+        "on average it loses 0.35, 0.55 against 0.9, more than the 0.25 for each unit gained that are bearable."
+        in advice.reasons[2]
+    )
     agreed = rm.suggest(bet(0.6), held_out=[bet(0.3)] * 40, initial=0)
     assert agreed.pays
     assert agreed.solution.policy[0] == 1
@@ -231,7 +233,7 @@ def test_a_handful_of_worlds_is_no_verdict() -> None:
 def test_an_interval_that_includes_0_is_no_verdict() -> None:
     """Two of the 20 worlds that test decide; in one of them the bet is better."""
     selecting = [bet(0.3)] * 20
-    testing = [bet(0.3), bet(0.6), bet(0.57)] + [bet(0.9)] * 17
+    testing = [bet(0.3), bet(0.57)] + [bet(0.6)] * 18
     worlds = [world for pair in zip(selecting, testing, strict=True) for world in pair]
     advice = rm.suggest(bet(0.6), held_out=worlds, initial=0, loss=0.99)
     assert advice.comparison is not None
@@ -284,9 +286,9 @@ def stores(scale: float, constant: float) -> list[rm.MDP]:
 def test_advice_does_not_depend_on_the_zero_and_unit_of_rewards(scale: float, constant: float) -> None:
     """The loss was relative to the mean: 1,000 more for every step made everything bearable."""
     model, *worlds = stores(1.0, 0.0)
-    plain = rm.suggest(model, held_out=worlds, initial=0)
+    plain = rm.suggest(model, held_out=worlds, initial=0, loss=0.9)
     model, *worlds = stores(scale, constant)
-    other = rm.suggest(model, held_out=worlds, initial=0)
+    other = rm.suggest(model, held_out=worlds, initial=0, loss=0.9)
     assert plain.pays
     assert (other.verdict, other.baseline, other.ambiguity) == (plain.verdict, plain.baseline, plain.ambiguity)
     assert np.array_equal(other.candidates["chosen"], plain.candidates["chosen"])
@@ -301,23 +303,29 @@ def test_advice_does_not_depend_on_the_zero_and_unit_of_rewards(scale: float, co
 # Seeds of the worlds.
 
 
-@pytest.mark.parametrize("kind", ["demand", "random"])
-def test_advice_is_the_same_for_other_seeds_of_the_worlds(kind: str) -> None:
-    """Inventory with 20 stock levels: at least 5 of 6 seeds agree; a level where demands differ, none where rows do."""
+def other_worlds(kind: str, seed: int) -> tuple[rm.MDP, Any]:
+    """A model and worlds of a seed."""
+    if kind == "lakes":
+        return rm.MDP.from_gymnasium("FrozenLake8x8-v1", 0.99), lakes(np.random.default_rng(seed), 60)
     model = rm.problems.inventory(20)
+    if kind == "rows":
+        family = rm.worlds.RandomKernels(rm.KL(), 0.1, 60, seed)
+        return model, [world.mdp for world in family.worlds(model, None)]
+    means = 5.0 * np.exp(0.3 * np.random.default_rng(seed).standard_normal(120))
+    return model, [rm.problems.inventory(20, mean_demand=mean) for mean in means.tolist()]
+
+
+@pytest.mark.parametrize(("kind", "pays"), [("demand", False), ("rows", False), ("lakes", True)])
+def test_advice_is_the_same_for_other_seeds_of_the_worlds(kind: str, pays: bool) -> None:
+    """At least 5 of 6 agree: inventory where the demand differs, where rows do, and lakes that are less slippery."""
     found = []
     for seed in range(6):
-        if kind == "demand":
-            means = 5.0 * np.exp(0.3 * np.random.default_rng(seed).standard_normal(60))
-            worlds = [rm.problems.inventory(20, mean_demand=mean) for mean in means.tolist()]
-        else:
-            family = rm.worlds.RandomKernels(rm.KL(), 0.1, 60, seed)
-            worlds = [world.mdp for world in family.worlds(model, None)]
+        model, worlds = other_worlds(kind, seed)
         advice = rm.suggest(model, held_out=worlds, initial=0)
         found.append((repr(advice.ambiguity), advice.pays))
     usual = max(found, key=found.count)
     assert found.count(usual) >= 5
-    assert usual[1] is (kind == "demand")
+    assert usual[1] is pays
 
 
 def test_the_same_seed_gives_the_same_advice() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from robustmdp.table import Table
 from robustmdp.tuning.gains import FEWEST
-from robustmdp.tuning.selection import HORIZON, MEAN, NOMINAL, ROBUST, Trial, shortfall
+from robustmdp.tuning.selection import HORIZON, MEAN, NOMINAL, ROBUST, Trial
 from robustmdp.tuning.worlds import Models, Plausible
 
 _BASELINES = {HORIZON: "planning for a shorter horizon", MEAN: "the nominal policy of the mean of the worlds"}
@@ -60,26 +60,22 @@ def _selected(trial: Trial) -> str:
     word = trial.levels.word
     least = "least robust" if word == "level" else "smallest"
     level = trial.levels.numbers[trial.chosen]
-    return f"The {word} {level:.3g} is the {least} with nearly the largest gain in the worst tenth."
+    benefit = f"mean + {trial.loss:g} x worst tenth"
+    return f"The {word} {level:.3g} is the {least} with nearly the largest benefit, measured by {benefit}."
 
 
 def _test(trial: Trial, comparison: Table) -> str:
     """The worst tenth and the mean over the worlds that tested the level."""
     nominal, robust = _row(comparison, NOMINAL), _row(comparison, ROBUST)
     better = "better" if robust["tail_gain"] > trial.slack else "not better"
-    lost, short = -robust["gain"], shortfall(trial.testing[0])
-    share = ""
-    if min(lost, short) > trial.slack:
-        share = (
-            f", {100 * lost / short:.2g} % of the {short:.3g} by which the latter's worst tenth falls short of its mean"
-        )
+    lost = -robust["gain"]
     bearable = trial.is_bearable(trial.testing[[0, trial.chosen]])[1]
-    too_much = "" if bearable else f", more than the {100 * trial.loss:.3g} % that are bearable"
+    too_much = "" if bearable else f", more than the {trial.loss:g} for each unit gained that are bearable"
     return (
         f"Over the {robust['worlds']} test worlds it is {better} than the nominal policy in the worst tenth, "
         f"{robust['worst_tenth']:.4g} against {nominal['worst_tenth']:.4g}{_interval(robust, 'tail_gain', 'gain')}; on "
         f"average it {'loses' if lost > trial.slack else 'gains'} {abs(lost):.3g}, {robust['mean']:.4g} against "
-        f"{nominal['mean']:.4g}{share}{too_much}."
+        f"{nominal['mean']:.4g}{too_much}."
     )
 
 

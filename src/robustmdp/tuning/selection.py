@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 NOMINAL, ROBUST, HORIZON, MEAN = "nominal", "robust", "shorter horizon", "mean model"
 CONFIDENCE = 0.95  # of the intervals
-_ENOUGH = 0.95  # of the best gain: beyond, more robustness hardly gains more
+_ENOUGH = 0.95  # of the largest benefit: beyond, more robustness hardly helps
 _TOL = 1e-6
 
 
@@ -54,7 +54,7 @@ class Trial:
     ----------
     levels, solutions : what was tried, and what is optimal there; the first policies are theirs
     discounts : of the shorter horizons, whose policies come next; the last policy is that of the mean model
-    loss : which average loss is bearable, as a share of the nominal policy's shortfall in the worst tenth
+    loss : which average loss is bearable for each unit that the worst tenth gains
     slack : by how much values must differ not to be the same
     """
 
@@ -82,15 +82,15 @@ class Trial:
         return first + (place if place >= 0 else int(np.argmax(tails)))
 
     def _least_robust(self, values: FloatArray) -> int:
-        """The first bearable row with nearly the largest gain in the worst tenth on row 0; 0 where none gains."""
-        tails = np.array([worst_tenth(row) for row in values])
-        gain = np.where(self.is_bearable(values), tails - tails[0], -np.inf)
-        return int(np.argmax(gain >= _ENOUGH * gain.max())) if gain.max() > self.slack else 0
+        """The first row with nearly the largest benefit on row 0, mean + loss * worst tenth; 0 where none gains."""
+        means, tails = gains_of(values)
+        benefit = np.where((tails > self.slack) & self.is_bearable(values), means + self.loss * tails, -np.inf)
+        return int(np.argmax(benefit >= _ENOUGH * benefit.max())) if benefit.max() > 0.0 else 0
 
     def is_bearable(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Is the average loss against row 0 at most the share of its mean less its worst tenth?"""
-        means = values.mean(axis=1)
-        bearable: npt.NDArray[np.bool_] = means[0] - means <= max(self.slack, self.loss * shortfall(values[0]))
+        """Is what the mean loses on row 0 at most `loss` times what the worst tenth gains?"""
+        means, tails = gains_of(values)
+        bearable: npt.NDArray[np.bool_] = -means <= np.maximum(self.slack, self.loss * tails)
         return bearable
 
     @property
@@ -180,9 +180,10 @@ class Trial:
         return "undecided", _rounded_up(2 * worlds * ((gain - low) / gain) ** 2)
 
 
-def shortfall(values: FloatArray) -> float:
-    """The mean less the worst tenth: what a policy has to lose when the model is badly wrong."""
-    return float(values.mean()) - worst_tenth(values)
+def gains_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What the mean and the worst tenth of each row gain on those of row 0."""
+    means, tails = values.mean(axis=1), np.array([worst_tenth(row) for row in values])
+    return means - means[0], tails - tails[0]
 
 
 def _rounded_up(number: float) -> int:

@@ -143,13 +143,13 @@ def suggest(
     method: str | None = None,
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
-    loss: float = 0.05,
+    loss: float = 0.25,
     draws: int = 200,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Suggestion:
-    """The smallest level that does about as well as any in the worst tenth of worlds, if it certainly pays there.
+    """The smallest level that does about as well as any in other worlds, if it certainly pays in the worst of them.
 
     The worlds are the held-out models or, with counts, models drawn from what the counts leave possible. One half of
     them selects the level, the other half tests it, beside baselines: the nominal policy, one for a shorter horizon
@@ -166,8 +166,8 @@ def suggest(
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
     initial : a state, or (S,) probabilities of the first state; all states alike by default
-    loss : the average loss against the nominal policy that is bearable, as a share of what that policy falls short of
-        its mean in the worst tenth of worlds; neither a constant added to all rewards nor their unit changes it
+    loss : the average loss against the nominal policy that is bearable for each unit gained in the worst tenth of
+        worlds; the level is selected by mean + loss * worst tenth
     draws : how many models are drawn from the counts
     progress : called with (values so far, values in all)
 

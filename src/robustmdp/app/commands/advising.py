@@ -160,7 +160,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 @given.vary_option
 @given.column_option
 @given.method_option
-@click.option("--loss", type=float, default=0.05, show_default=True, help="Bearable average loss, as a share.")
+@click.option("--loss", type=float, default=0.25, show_default=True, help="Bearable, per unit gained at worst.")
 @given.seed_option
 @given.threads_option
 @click.option("--out", type=click.Path(), help="Write the recommended policy and its values: .csv, .parquet or .json.")

@@ -43,11 +43,11 @@ def lead(study: Study) -> str:
     """The answer in a few sentences."""
     advice, notes = study.suggestion, study.suggestion.candidates.notes
     if advice.ambiguity.is_nominal:
-        if study.certain or "pays" in notes:
+        if study.certain or advice.comparison is not None:
             return _CERTAIN if study.certain else _BEST_IN_WORLDS
         return _DEAR if study.sweep.curve.notes["knee"] >= 0 else _ROBUST_ALREADY
     recommended = f"Recommended: {level_in_words(advice.ambiguity)}."
-    if "pays" not in notes:
+    if advice.comparison is None:
         bought, paid = study.sweep.bargain
         return (
             f"{recommended} It improves the worst case by {short(bought)}, and costs {short(paid)} if the model is "
@@ -87,7 +87,7 @@ def recommendation(study: Study) -> tuple[Block, ...]:
     advice = study.suggestion
     facts = Listing((("level", level_in_words(advice.ambiguity)), *_matches(study)))
     reasons = tuple(Paragraph(reason) for reason in advice.reasons)
-    if "pays" not in advice.candidates.notes:
+    if advice.comparison is None:
         return (facts, *_meaning(study), *reasons, *_doubts(study))
     return (facts, *_meaning(study), Paragraph(_TENTH), *reasons, _tried(advice.candidates))
 

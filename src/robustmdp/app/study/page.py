@@ -143,7 +143,7 @@ def _certain(study: Study) -> Listing:
     when = "if the model is right" if trusted else "in the worst case at this level"
     error = max(float(sweep.curve["error_bound"].max()) for sweep in study.sweeps)
     possible = float(study.start @ study.trusting.value)
-    tried = "pays" in study.suggestion.candidates.notes
+    tried = study.suggestion.comparison is not None
     unknown = "which worlds are likely" if tried else "how far the truth is from the model"
     return Listing(
         (

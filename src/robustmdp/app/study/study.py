@@ -164,7 +164,7 @@ def study(
             progress("robustness curve", 0.35 + 0.25 * (before + share) / len(families_of_sets))
 
         sweeps.append(sweep(mdp, set_at, tried_levels, level, trusting, start, threads=threads, progress=told))
-    if sweeps[0].place is not None and "pays" not in advice.candidates.notes:
+    if sweeps[0].place is not None and advice.comparison is None:
         # The recommended knee is that of more levels than are shown.
         sweeps[0] = replace(sweeps[0], curve=sweeps[0].curve.with_notes(knee=sweeps[0].place))
     tried: dict[str, Any] = {"trusting the model": trusting, **_robust_policies(advice, sweeps[0])}
