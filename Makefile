@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SANITIZED_TESTS ?= tests/ambiguity tests/divergences tests/operators tests/models tests/planning/test_reach.py \
 	tests/planning/test_total_reward.py
 
-.PHONY: demo test lint core wheel-test sanitize reproduce bench verify docs clean
+.PHONY: demo test lint core wheel-test sanitize reproduce bench verify docs notebooks clean
 
 # The build's tools stay in .venv instead of a temporary environment, so that `make core` can rebuild incrementally.
 INSTALL_CORE = $(BIN)/pip install --quiet --no-build-isolation --no-deps --config-settings build-dir=build/core --editable .
@@ -77,6 +77,10 @@ reproduce: $(VENV)/.reproduce core
 
 docs: $(VENV)/.docs core
 	$(BIN)/zensical build --strict --clean
+
+# Run the notebooks and store what they show.
+notebooks: $(VENV)/.test core
+	$(BIN)/python tests/docs/notebooks.py
 
 bench: $(VENV)/.bench core
 	$(BIN)/python -m benchmarks $(PARTS)

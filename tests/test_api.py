@@ -18,6 +18,7 @@ PUBLIC = [
     "Contamination",
     "Counts",
     "CressieRead",
+    "CurveTable",
     "Divergence",
     "DualAscent",
     "EVaR",

@@ -96,6 +96,42 @@ def test_columns_left_out() -> None:
     assert list(SMALL.columns) == ["weight", "name", "error"]
 
 
+def test_a_row_is_a_dict_of_plain_values() -> None:
+    first = SMALL[0]
+    assert first == {"weight": 0.5, "name": "a", "error": 4.0}
+    assert [type(value) for value in first.values()] == [float, str, float]
+    assert SMALL[-1] == SMALL[np.int64(3)] == {"weight": 1.0, "name": "c", "error": 1.0}
+    assert list(SMALL) == [SMALL[row] for row in range(len(SMALL))]
+    assert list(Table({})) == []
+
+
+def test_a_slice_is_a_table() -> None:
+    assert rows_of(SMALL[1:3]) == [(2.0, "b", 3.0), (0.5, "a", 2.0)]
+    assert rows_of(SMALL[::-1])[0] == (1.0, "c", 1.0)
+    assert SMALL.with_notes(seed=3)[:2].notes == {"seed": 3}
+
+
+@pytest.mark.parametrize("row", [4, -5])
+def test_a_row_that_is_not_there_is_refused(row: int) -> None:
+    with pytest.raises(IndexError, match=rf"^row must lie in 0\.\.3: got {row}$"):
+        SMALL[row]
+
+
+def test_others_take_a_table_as_it_is() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(SMALL)
+    assert frame.equals(SMALL.to_frame())
+    pyarrow = pytest.importorskip("pyarrow")
+    assert pyarrow.table(SMALL).to_pydict() == {name: column.tolist() for name, column in SMALL.columns.items()}
+
+
+def test_a_table_of_a_kind_keeps_it_with_its_notes() -> None:
+    class Kind(Table):
+        pass
+
+    assert type(Kind(SMALL.columns).with_notes(seed=3)) is Kind
+
+
 def test_notes_stay_with_the_rows() -> None:
     noted = SMALL.with_notes(version="1").with_notes(seed=3)
     assert noted.notes == {"version": "1", "seed": 3}
@@ -181,3 +217,6 @@ def test_keys_of_groups_are_plain() -> None:
 def test_how_it_is_shown() -> None:
     assert "4" in repr(SMALL)
     assert "weight" in SMALL._repr_html_()
+    titled = SMALL.with_notes(title="four <rows>")
+    assert repr(titled).startswith("four <rows>\n")
+    assert "four &lt;rows&gt;" in titled._repr_html_()

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from robustmdp.planning import solve as solve
     from robustmdp.result import Solution as Solution
     from robustmdp.result import Status as Status
+    from robustmdp.tuning import CurveTable as CurveTable
     from robustmdp.tuning import StressTable as StressTable
     from robustmdp.tuning import Suggestion as Suggestion
     from robustmdp.tuning import levels_for as levels_for
@@ -166,6 +167,7 @@ _ROOMS = {
     ),
     "result": ("Solution", "Status"),
     "tuning": (
+        "CurveTable",
         "StressTable",
         "Suggestion",
         "levels_for",

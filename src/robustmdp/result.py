@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _views
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -70,12 +71,6 @@ def error_bound(value: FloatArray, lower: FloatArray, upper: FloatArray) -> floa
     if known.any():
         value, lower, upper = (np.where(known, 0.0, bound) for bound in (value, lower, upper))
     return float(max(np.max(upper - value), np.max(value - lower)))
-
-
-def _certainty(bound: float, confidence: float | None) -> str:
-    if not math.isfinite(bound):
-        return "not certified"
-    return f"certified to {bound:.2g}" + ("" if confidence is None else f" with {100 * confidence:g} % confidence")
 
 
 _ARRAYS = ("value", "q", "policy", "lower", "upper", "base", "gain", "gain_lower", "gain_upper")
@@ -141,14 +136,23 @@ class Solution:
 
         With AverageReward the same of the gain.
         """
-        return error_bound(*self._bounded)
+        return error_bound(*self.gain_or_value)
 
     @property
-    def _bounded(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What has bounds, and those."""
+    def gain_or_value(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What has bounds, and those: the gain with AverageReward, the value otherwise."""
         if self.gain is None or self.gain_lower is None or self.gain_upper is None:
             return self.value, self.lower, self.upper
         return self.gain, self.gain_lower, self.gain_upper
+
+    @property
+    def certainty(self) -> str:
+        """The certified error in words."""
+        bound = self.error_bound
+        if not math.isfinite(bound):
+            return "not certified"
+        sure = "" if self.confidence is None else f" with {100 * self.confidence:g} % confidence"
+        return f"certified to {bound:.2g}{sure}"
 
     @property
     def converged(self) -> bool:
@@ -237,7 +241,7 @@ class Solution:
         Where the policy is random, its likeliest action, and after it "probability".
         """
         if self.value.ndim == 1:
-            only = self._stage_columns(*self._bounded, self.policy)
+            only = self._stage_columns(*self.gain_or_value, self.policy)
             return only if self.gain is None else _gain_columns(only, self.value)
         table: dict[str, list[Any]] = {"step": []}
         for step in range(len(self.value) - 1):
@@ -247,14 +251,17 @@ class Solution:
                 table.setdefault(name, []).extend(column)
         return table
 
-    def _step_columns(self, step: int) -> dict[str, list[Any]]:
-        """The same of one step; a policy that `evaluate` was given may serve all steps."""
+    def policy_at(self, step: int) -> npt.NDArray[Any]:
+        """With FiniteHorizon, (S,) or (S, A) of a step; a policy that `evaluate` was given may serve all steps."""
         n_steps, n_states = len(self.value) - 1, self.value.shape[1]
         per_step = self.policy.ndim == 3 or (
             self.policy.shape == (n_steps, n_states) and np.issubdtype(self.policy.dtype, np.integer)
         )
-        policy = self.policy[step] if per_step else self.policy
-        return self._stage_columns(self.value[step], self.lower[step], self.upper[step], policy)
+        return self.policy[step] if per_step else self.policy
+
+    def _step_columns(self, step: int) -> dict[str, list[Any]]:
+        """The columns of one step."""
+        return self._stage_columns(self.value[step], self.lower[step], self.upper[step], self.policy_at(step))
 
     def _stage_columns(
         self, value: FloatArray, lower: FloatArray, upper: FloatArray, policy: npt.NDArray[Any]
@@ -270,6 +277,33 @@ class Solution:
             "upper": upper.tolist(),
         }
 
+    def summary(self) -> Table:
+        """The table of states, as text and as HTML, and what nature does there; long ones are shown shortened.
+
+        After the columns of `columns`, where the model is known: "likelier", the successor whose probability under the
+        policy nature raises most, and "rise", by how much.
+
+        >>> import robustmdp as rm
+        >>> doubt = rm.Constrained(rm.TotalVariation(), 0.1)
+        >>> table = rm.solve(rm.problems.two_state(stay=0.5, discount=0.9), doubt).summary()
+        >>> table["value"].round(4).tolist(), table["likelier"].tolist(), table["rise"].round(4).tolist()
+        ([1.5625, 0.0], ['s1', '-'], [0.1, 0.0])
+        """
+        return _views.summarise(self)
+
+    def plot(self, ax: Any = None) -> Figure:
+        """Value and bounds state by state, below it the policy and, of a learner, its error by samples.
+
+        With FiniteHorizon the values of the first step, and the actions of all steps; with AverageReward the gain.
+        Needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes for the values alone, or a list of axes for values, policy and error; None for a new
+            figure
+        """
+        return _views.draw(self, ax)
+
     def _fields(self) -> _display.Fields:
         table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
         word, values, each = ("value", self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
@@ -281,11 +315,10 @@ class Solution:
         ]
         n_states = self.value.shape[-1]
         more = f", ... ({n_states:,} states)" if n_states > len(shown) else ""
-        certainty = _certainty(self.error_bound, self.confidence)
         return [
             ("status", str(self.status)),
             ("steps", f"{self.steps}"),
-            (word, f"{values.min():.6g} to {values.max():.6g}, {certainty}"),
+            (word, f"{values.min():.6g} to {values.max():.6g}, {self.certainty}"),
             ("policy" if self.value.ndim == 1 else "first step", ", ".join(shown) + more),
         ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,14 @@ _RENAMED = {
 class Table:
     """Named columns of equal length, with notes on where they come from.
 
+    `table["error"]` is a column, `table[0]` a row as a dict, `table[:5]` a table; iterating gives the rows.
+    Others take it as it is: `pandas.DataFrame(table)`, `polars.DataFrame(table)`, `pyarrow.table(table)`.
+
     >>> table = Table.of(weight=[0.5, 0.5, 1.0], error=[3.0, 1.0, 2.0])
     >>> table.where(weight=0.5)["error"].tolist(), table.values("weight")
     ([3.0, 1.0], [0.5, 1.0])
+    >>> table[-1], [row["error"] for row in table]
+    ({'weight': 1.0, 'error': 2.0}, [3.0, 1.0, 2.0])
     """
 
     columns: Mapping[str, Column]
@@ -62,14 +67,32 @@ class Table:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def __getitem__(self, name: str) -> Column:
-        if name not in self.columns:
-            new = _RENAMED.get(name, name)
+    @overload
+    def __getitem__(self, key: str) -> Column: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    def __getitem__(self, key: str | int | slice) -> Any:
+        if isinstance(key, slice):
+            return self.take(np.arange(len(self))[key])
+        if isinstance(key, int | np.integer):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"row must lie in 0..{len(self) - 1}: got {key}")
+            row = int(key) % len(self)
+            return {name: column[row : row + 1].tolist()[0] for name, column in self.columns.items()}
+        if key not in self.columns:
+            new = _RENAMED.get(key, key)
             if new in self.columns:
-                warnings.warn(f"the column {name!r} is now {new!r}", DeprecationWarning, stacklevel=2)
+                warnings.warn(f"the column {key!r} is now {new!r}", DeprecationWarning, stacklevel=2)
                 return self.columns[new]
-            _checks.nearest("column", name, self.columns)
-        return self.columns[name]
+            _checks.nearest("column", key, self.columns)
+        return self.columns[key]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, as dicts of plain values."""
+        plain = [column.tolist() for column in self.columns.values()]
+        return (dict(zip(self.columns, row, strict=True)) for row in zip(*plain, strict=True))
 
     def where(self, **wanted: Any) -> Table:
         """The rows in which each named column has the given value."""
@@ -100,9 +123,9 @@ class Table:
         for rows in np.split(order, starts[1:]):
             yield tuple(self[name][rows[0]].item() for name in names), self.take(rows)
 
-    def with_notes(self, **notes: Any) -> Table:
+    def with_notes(self, **notes: Any) -> Self:
         """The same columns, with more notes."""
-        return Table(self.columns, {**self.notes, **notes})
+        return replace(self, notes={**self.notes, **notes})
 
     def without(self, *names: str) -> Table:
         """All columns but those."""
@@ -116,6 +139,16 @@ class Table:
             raise ImportError("pandas must be installed for to_frame(): pip install pandas") from None
         return pd.DataFrame(dict(self.columns))
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The columns for any program that speaks Arrow; needs pyarrow."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ImportError(
+                "pyarrow must be installed to hand a table to Arrow: pip install 'robustmdp[parquet]'"
+            ) from None
+        return pa.table(dict(self.columns)).__arrow_c_stream__(requested_schema)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
@@ -126,11 +159,14 @@ class Table:
     def __hash__(self) -> int:
         return hash(tuple(self.columns))
 
+    def _title(self) -> str:
+        return str(self.notes.get("title", f"{type(self).__name__}, {len(self):,} rows"))
+
     def __repr__(self) -> str:
-        return _display.grid_text(f"{type(self).__name__}, {len(self):,} rows", self.columns)
+        return _display.grid_text(self._title(), self.columns)
 
     def _repr_html_(self) -> str:
-        return _display.grid_html(f"{type(self).__name__}, {len(self):,} rows", self.columns)
+        return _display.grid_html(self._title(), self.columns)
 
 
 def _same(one: Column, other: Column) -> bool:

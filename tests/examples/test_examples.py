@@ -292,3 +292,44 @@ def test_a_script_runs_by_itself_and_says_the_same_each_time(tmp_path):
     usual = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, cwd=tmp_path)
     assert given.stdout == usual.stdout
     assert (tmp_path / "demo" / "policy.csv").read_bytes() == (tmp_path / "policy.csv").read_bytes()
+
+
+def test_deep_agent(tmp_path, capsys):
+    pytest.importorskip("stable_baselines3")
+    module = script("deep_agent")
+    found = module.main(tmp_path, steps=1024)
+    check_picture(tmp_path, "deep_agent")
+    assert "In the worst case the agents are worth" in capsys.readouterr().out
+    assert found.right["nominal"] >= max(found.right.values()) - 1e-6
+    assert found.worst["robust"] >= max(found.worst.values()) - 1e-6
+    assert all(found.worst[name] <= found.right[name] for name in found.policies)
+
+
+def test_tensorboard_log(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    module = script("tensorboard_log")
+    learned = module.main(tmp_path)
+    check_picture(tmp_path, "tensorboard_log")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("Learning makes progress")
+    events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"tensors": 0}).Reload()
+    logged = [(event.step, event.tensor_proto.float_val[0]) for event in events.Tensors("error of Q")]
+    steps, errors = zip(*logged, strict=True)
+    assert steps == tuple(learned.trace["steps"])
+    np.testing.assert_allclose(errors, learned.trace["error"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "remedy"),
+    [
+        ("deep_agent", "stable_baselines3", "pip install stable-baselines3"),
+        ("tensorboard_log", "tensorboard", "pip install tensorboard"),
+    ],
+)
+def test_what_is_missing_is_said(name, package, remedy, tmp_path, capsys, monkeypatch):
+    module = script(name)
+    monkeypatch.setattr(module, "find_spec", lambda wanted: None if wanted == package else 1)
+    assert module.main(tmp_path) is None
+    assert capsys.readouterr().out.endswith(f"{remedy}\n")
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import robustmdp as rm
 from robustmdp.io.tables import read_table, write_table
 from robustmdp.table import Table
 
@@ -85,7 +87,35 @@ def test_csv_gives_every_number_back_to_a_naive_reader(tmp_path: Path) -> None:
     assert set(whole) == {"True", "False"}
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_json_is_a_list_of_rows(tmp_path: Path) -> None:
+    rows = json.loads(write_table(ALL_KINDS, tmp_path / "table.json").read_text())
+    assert [row["name"] for row in rows] == ALL_KINDS["name"].tolist()
+    assert [row["n"] for row in rows] == ALL_KINDS["n"].tolist()
+    finite = np.isfinite(ALL_KINDS["x"])
+    assert [row["x"] is None for row in rows] == (~finite).tolist()
+    assert bits(np.array([row["x"] for row in rows if row["x"] is not None])) == bits(ALL_KINDS["x"][finite])
+
+
+@pytest.mark.parametrize("name", ["curve.csv", "curve.parquet", "curve.json"])
+def test_write_takes_a_curve(tmp_path: Path, name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    curve = rm.robustness_curve(rm.problems.machine_replacement(), rm.KL(), [10.0, 1.0], initial=0)
+    path = rm.write(curve, tmp_path / name)
+    read = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet, ".json": pandas.read_json}[path.suffix]
+    back = read(path, **({"precise_float": True} if path.suffix == ".json" else {}))
+    pandas.testing.assert_frame_equal(back, pandas.DataFrame(curve), check_dtype=False, rtol=1e-14)
+
+
+def test_a_format_overrules_the_ending(tmp_path: Path) -> None:
+    path = rm.write(ALL_KINDS, tmp_path / "table.txt", format="csv")
+    assert path.read_bytes() == write_table(ALL_KINDS, tmp_path / "table.csv").read_bytes()
+    with pytest.raises(
+        ValueError, match=r"^format must be one of csv, parquet, json: got 'cvs'; did you mean 'csv'\?$"
+    ):
+        rm.write(ALL_KINDS, tmp_path / "table.txt", format="cvs")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
 def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path: Path, suffix: str) -> None:
     path = write_table(Table.of(x=[1.0, 2.0]), tmp_path / f"table{suffix}")
     before = path.read_bytes()
@@ -113,7 +143,7 @@ def test_notes_that_cannot_be_written_leave_the_old_file_whole(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["table.txt", "table", "table.parquet.gz"])
 def test_another_suffix_is_refused(tmp_path: Path, name: str) -> None:
-    sentence = f"a table must go to a .parquet or .csv file: got {name!r}"
+    sentence = f"a table must end in .csv, .parquet, .pq, .json, or say its format: got {name!r}"
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         write_table(ALL_KINDS, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`read` and `write`: models and solutions in files of any known format."""
+"""`read` and `write`: models, solutions and tables in files of any known format."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
 from robustmdp.io.streaming import write_source
+from robustmdp.io.tables import write_table
 from robustmdp.models import MDP, RowSource
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
+from robustmdp.table import Table
 
 
 def read(path: str | os.PathLike[str], discount: float | None = None, *, format: str | None = None) -> MDP:
@@ -88,19 +90,23 @@ def read_outcomes(
 
 
 def write(
-    thing: MDP | RowSource | Solution, path: str | os.PathLike[str], *, format: str | None = None, meta: bool = True
+    thing: MDP | RowSource | Solution | Table,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    meta: bool = True,
 ) -> Path:
-    """A model or a solution to a file, which appears whole or not at all; returns its path.
+    """A model, a solution or a table to a file, which appears whole or not at all; returns its path.
 
     Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
     goes to `<path>.meta.json`. An ending becomes an explicit state that stays and earns nothing.
 
     Parameters
     ----------
-    thing : MDP, RowSource or Solution
-    path : with an extension of `formats()`; for a solution .csv, .parquet or .json; for a RowSource .safetensors, to
-        which it is written range by range of its states, never all of it in memory, and likewise for a solution of a
-        model in shards, with Q, penalties and the worst case
+    thing : MDP, RowSource, Solution, or a Table such as a robustness curve
+    path : with an extension of `formats()`; for a solution or a table .csv, .parquet or .json; for a RowSource
+        .safetensors, to which it is written range by range of its states, never all of it in memory, and likewise for a
+        solution of a model in shards, with Q, penalties and the worst case
     format : one of `formats()`, by default from the extension
     meta : False leaves no meta file and warns, naming what is lost
 
@@ -118,6 +124,8 @@ def write(
         if target.suffix.lower() == ".safetensors" and hasattr(thing, "write"):  # that of a model in shards
             return Path(thing.write(target))
         return write_solution(thing, target, format)
+    if isinstance(thing, Table):
+        return write_table(thing, target, format)
     if isinstance(thing, RowSource):
         name = chosen(target, format).name
         _checks.must(
@@ -126,7 +134,7 @@ def write(
         )
         return write_source(thing, target)
     if not isinstance(thing, MDP):
-        raise TypeError(f"write takes an MDP, a RowSource or a Solution: got {type(thing).__name__}")
+        raise TypeError(f"write takes an MDP, a RowSource, a Solution or a Table: got {type(thing).__name__}")
     return write_model(Explicit.of(thing), target, chosen(target, format), meta)
 
 

@@ -19,20 +19,19 @@ from robustmdp import _checks
 from robustmdp._files import whole
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
-from robustmdp.io.tables import write_csv, write_parquet
+from robustmdp.io.tables import format_of, write_csv, write_parquet
 from robustmdp.io.words import listed, said, shown
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
 
-FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
 _MOST_NAMES = 10_000  # that a wrong one is compared with
 _COLUMNS = ("step", "state", "action", "probability")  # of a policy; all others are left alone
 
 
 def write_solution(solution: Solution, path: Path, format: str | None = None) -> Path:
     """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`."""
-    kind = _format(path, format, "a solution")
+    kind = format_of(path, format, "a solution")
     columns = _columns(solution)
     with whole(path) as part:
         if kind == "json":
@@ -40,18 +39,6 @@ def write_solution(solution: Solution, path: Path, format: str | None = None) ->
         else:
             _write_columns(columns, part, kind)
     return path
-
-
-def _format(path: Path, format: str | None, what: str) -> str:
-    if format is None:
-        _checks.must(
-            path.suffix.lower() in FORMATS,
-            f"{what} must end in {', '.join(FORMATS)}, or say its format: got {path.name!r}",
-        )
-        return FORMATS[path.suffix.lower()]
-    if format not in FORMATS.values():
-        _checks.nearest("format", str(format), dict.fromkeys(FORMATS.values()))
-    return format
 
 
 def _columns(solution: Solution) -> dict[str, list[Any]]:
@@ -118,7 +105,7 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     (True, (3, 10))
     """
     file = Path(os.fspath(path))
-    kind = _format(file, format, "a policy")
+    kind = format_of(file, format, "a policy")
     _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")
     _checks.file_there(file)
     table = {"csv": _read_csv, "parquet": _read_parquet, "json": _read_json}[kind](file)

@@ -1,4 +1,4 @@
-"""Tables to and from files: Parquet with their notes, CSV without."""
+"""Tables to and from files: Parquet with their notes, CSV and JSON without."""
 
 from __future__ import annotations
 
@@ -13,17 +13,33 @@ from robustmdp import _checks
 from robustmdp._files import whole
 from robustmdp.table import Table
 
+FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
 _NOTES = b"robustmdp"
 
 
-def write_table(table: Table, path: str | Path) -> Path:
-    """To `.parquet` (notes in the metadata) or `.csv` (17 digits, no notes); the file appears whole or not at all."""
+def write_table(table: Table, path: str | Path, format: str | None = None) -> Path:
+    """To Parquet (notes in the metadata), CSV (17 digits) or JSON (a list of rows, null for what is not finite).
+
+    The file appears whole or not at all.
+    """
     target = Path(path)
-    suffix = target.suffix.lower()
-    _checks.must(suffix in _WRITERS, f"a table must go to a .parquet or .csv file: got {target.name!r}")
+    kind = format_of(target, format, "a table")
     with whole(target) as part:
-        _WRITERS[suffix](table, part)
+        _WRITERS[kind](table, part)
     return target
+
+
+def format_of(path: Path, format: str | None, what: str) -> str:
+    """The given format, or that of the extension; `what` is the subject of the error."""
+    if format is None:
+        _checks.must(
+            path.suffix.lower() in FORMATS,
+            f"{what} must end in {', '.join(FORMATS)}, or say its format: got {path.name!r}",
+        )
+        return FORMATS[path.suffix.lower()]
+    if format not in FORMATS.values():
+        _checks.nearest("format", str(format), dict.fromkeys(FORMATS.values()))
+    return format
 
 
 def read_table(path: str | Path) -> Table:
@@ -67,6 +83,10 @@ def write_csv(table: Table, path: Path) -> None:
         writer.writerows(zip(*(column.tolist() for column in table.columns.values()), strict=True))
 
 
+def _write_json(table: Table, path: Path) -> None:
+    path.write_bytes(msgspec.json.encode(list(table)) + b"\n")
+
+
 def _parquet() -> Any:
     try:
         from pyarrow import parquet
@@ -75,4 +95,4 @@ def _parquet() -> Any:
     return parquet
 
 
-_WRITERS = {".parquet": write_parquet, ".csv": write_csv}
+_WRITERS = {"parquet": write_parquet, "csv": write_csv, "json": _write_json}

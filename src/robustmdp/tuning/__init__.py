@@ -2,6 +2,7 @@
 
 from robustmdp.tuning import worlds as worlds
 from robustmdp.tuning.confidence import radius_from_counts as radius_from_counts
+from robustmdp.tuning.curve import CurveTable as CurveTable
 from robustmdp.tuning.curve import levels_for as levels_for
 from robustmdp.tuning.curve import robustness_curve as robustness_curve
 from robustmdp.tuning.equivalence import matching_radius as matching_radius

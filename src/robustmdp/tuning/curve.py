@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,31 @@ from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.units import Units
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 SetAt = Callable[[float], Ambiguity]
+
+
+class CurveTable(Table):
+    """A row per level, from the least to the most robust; see `robustness_curve`."""
+
+    def plot(self, ax: Any = None) -> Figure:
+        """Values over levels: if the model is right, and in the worst case; below, in how many states actions differ.
+
+        Needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes for the values alone, or two for values and actions; a new figure if None
+        """
+        from robustmdp.pictures import Levels, draw_curve
+
+        unit = next(iter(self.columns))
+        values = (self[name] for name in (unit, "nominal", "worst", "nominal_worst", "changed"))
+        return draw_curve(ax, Levels(unit, *values), best=self.notes.get("best"), knee=self.notes["knee"])
 
 
 def robustness_curve(
@@ -39,7 +61,7 @@ def robustness_curve(
     tol: float = 1e-6,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Table:
+) -> CurveTable:
     """For each level the robust policy: its value if the model is right, its worst case, how much it differs.
 
     Parameters
@@ -55,7 +77,7 @@ def robustness_curve(
 
     Returns
     -------
-    Table, one row per level, from the least to the most robust:
+    CurveTable, one row per level, from the least to the most robust:
         "weight", "radius" or, with a function, "level"; "nominal", the policy's value under the model; "worst", its
         worst-case value; "nominal_worst", the worst-case value of the nominal policy; "changed", in how many
         states that policy's action is certainly worse; "error_bound", the certified error of both worst cases;
@@ -87,7 +109,7 @@ def robustness_curve(
     return curve_of(points, start, family, nominal).with_notes(interrupted=interrupted)
 
 
-def curve_of(points: Sequence[Point], start: FloatArray, family: SetFamily, nominal: Solution) -> Table:
+def curve_of(points: Sequence[Point], start: FloatArray, family: SetFamily, nominal: Solution) -> CurveTable:
     """The curve through these points."""
     rising = points[::-1] if is_rising(points) else points
     table = as_table(rising, start, family.level_name, best=float(start @ nominal.value))
@@ -285,7 +307,7 @@ def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDAr
     return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 
 
-def as_table(points: Sequence[Point], start: FloatArray, level_name: str, best: float | None = None) -> Table:
+def as_table(points: Sequence[Point], start: FloatArray, level_name: str, best: float | None = None) -> CurveTable:
     """The columns of `robustness_curve`, with the best value under the model and the knee as notes."""
     columns: dict[str, Any] = {
         level_name: [point.level for point in points],
@@ -296,7 +318,7 @@ def as_table(points: Sequence[Point], start: FloatArray, level_name: str, best: 
         "error_bound": [point.error_bound for point in points],
         "status": [point.robust.status.code for point in points],
     }
-    table = Table.of(**columns)
+    table = CurveTable(Table.of(**columns).columns)
     certain = 4.0 * table["error_bound"].astype(np.float64)  # both values are known to one bound each
     at = knee(table["nominal"], table["worst"] - table["nominal_worst"], certain, best)
     return table.with_notes(best=best, knee=at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,23 @@ from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.confidence import radius_from_counts
-from robustmdp.tuning.curve import Progress, SetAt, curve_of, family_of, function_family, levels_for, points_along
+from robustmdp.tuning.curve import (
+    CurveTable,
+    Progress,
+    SetAt,
+    curve_of,
+    family_of,
+    function_family,
+    levels_for,
+    points_along,
+)
 from robustmdp.tuning.reasons import gain_in_words, reasons_of, trade_off_in_words, tried_in_words
 from robustmdp.tuning.selection import Levels, Trial, run_trial
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -85,6 +97,29 @@ class Suggestion:
         Without worlds, or with too few, nothing says so: False.
         """
         return self.verdict == "pays"
+
+    def plot(self, ax: Any = None) -> Figure:
+        """The levels' mean and worst tenth over the worlds, and gains on the nominal policy with their intervals.
+
+        Without worlds the robustness curve. Needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes for the levels alone, or two for levels and gains; a new figure if None
+        """
+        if self.comparison is None:
+            return CurveTable(self.candidates.columns, self.candidates.notes).plot(ax)
+        from robustmdp.pictures import Candidates, Gains, draw_candidates
+
+        table, others = self.candidates, self.comparison[1:]
+        chosen, unit = int(np.argmax(table["chosen"])), table.notes["unit"]
+        values = (table[name] for name in (unit, "mean", "worst_tenth", "test_mean", "test_worst_tenth"))
+        gains = Gains(*(others[name] for name in Gains._fields))
+        texts = {
+            "title": f"The worlds that tested say: {self.verdict}",
+            "intervals": f"{100 * others.notes['confidence']:g} % intervals",
+        }
+        return draw_candidates(ax, Candidates(unit, *values), gains, chosen=chosen, **texts)
 
     def _fields(self) -> _display.Fields:
         verdict = ("yes" if self.pays else f"no: {self.verdict}") + gain_in_words(self.comparison)

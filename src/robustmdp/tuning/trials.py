@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Family, Models, World
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = npt.NDArray[np.float64]
 Policy = npt.ArrayLike | Solution | Ambiguity
@@ -35,6 +38,17 @@ class StressTable(Table):
     """
 
     outcomes: Table = field(default_factory=lambda: Table({}))
+
+    def plot(self, ax: Any = None) -> Figure:
+        """A point per world, policy by policy, with the mean and the mean of the worst tenth; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : a matplotlib axes; a new figure if None
+        """
+        from robustmdp.pictures import draw_outcomes
+
+        return draw_outcomes(ax, self.outcomes.columns, self.columns)
 
 
 def stress(

@@ -35,7 +35,7 @@ _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified error, relative.")
 @given.threads_option
 @given.rows_option
-@click.option("--out", type=click.Path(), help="Write the table: .csv or .parquet.")
+@click.option("--out", type=click.Path(), help="Write the table: .csv, .parquet or .json.")
 @given.output_options
 def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Cost and benefit of robustness on PROBLEM, level by level.
@@ -159,7 +159,7 @@ def _say_knee(table: Any) -> None:
 @given.initial_option
 @given.seed_option
 @given.threads_option
-@click.option("--out", type=click.Path(), help="Write every single value: .csv or .parquet.")
+@click.option("--out", type=click.Path(), help="Write every single value: .csv, .parquet or .json.")
 @given.output_options
 def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Try policies in worlds that are not PROBLEM: mean, worst, quantiles, wins.
