@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from pathlib import Path
 
+import msgspec
+
 from robustmdp import _checks
-from robustmdp._files import whole
+from robustmdp._files import resolve_target, whole_files
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file
-from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_meta
+from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
+from robustmdp.io.meta import Meta, beside, lost, notes_on, write_meta
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
+from robustmdp.io.together import check_replaceable, checksums, read_together
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
@@ -24,7 +26,8 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     r"""A model from a file.
 
     Every file is checked; an error names file, line and column. What a format cannot hold (discount, names, endings) is
-    read from `<path>.meta.json` where `write` left it. A state that is only ever reached, never left, gets one action
+    read from the notes that `write` left in the file or in `<path>.meta.json`; notes on another content are refused. A
+    file that is replaced while it is read is read again. A state that is only ever reached, never left, gets one action
     that stays and earns nothing, with a warning.
 
     Parameters
@@ -51,12 +54,15 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     if isinstance(path, str) and path.startswith(GYMNASIUM):
         return _from_gymnasium(path, discount, format)
     file, kind = find_file(path, format)
-    meta = read_meta(file) if kind.noted else None
-    opened = kind.open(file, meta is not None)
-    if isinstance(opened, MDP):
+
+    def build(meta: Meta | None) -> Read:
+        opened = kind.open(file, meta is not None)
+        if not isinstance(opened, MDP):
+            return model_of(opened, meta, _discount(discount, meta, file.name))
         check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
-        return opened if discount is None else opened.with_discount(discount)
-    found = model_of(opened, meta, _discount(discount, meta, file.name))
+        return Read(opened if discount is None else opened.with_discount(discount), stays=0)
+
+    found = read_together(file, kind, build)
     warn_of_stays([found], file.name)
     return found.mdp
 
@@ -76,12 +82,15 @@ def read_outcomes(
     [[1.0], [2.0]]
     """
     file, kind = find_file(path, format)
-    meta = read_meta(file)
-    opened = kind.open(file, meta is not None)
-    if isinstance(opened, MDP) or not kind.outcomes:
-        able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
-        _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
-    found = models_of(opened, meta, _discount(discount, meta, file.name))
+
+    def build(meta: Meta | None) -> list[Read]:
+        opened = kind.open(file, meta is not None)
+        if isinstance(opened, MDP) or not kind.outcomes:
+            able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
+            _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
+        return models_of(opened, meta, _discount(discount, meta, file.name))
+
+    found = read_together(file, kind, build)
     warn_of_stays(found, file.name)
     return [each.mdp for each in found]
 
@@ -90,24 +99,26 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
     """A model or a solution to a file, which appears whole or not at all; returns its path.
 
     Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
-    goes to `<path>.meta.json`. An ending becomes an explicit state that stays and earns nothing.
+    goes to notes: within a .parquet file, otherwise to `<path>.meta.json`. An ending becomes an explicit state that
+    stays and earns nothing. An earlier file is replaced and keeps its permissions; the file behind a link is replaced,
+    not the link. A device, a pipe, and files beside a .tra file that were not written with it are never replaced.
 
     Parameters
     ----------
     thing : MDP or Solution
     path : with an extension of `formats()`; for a solution .csv, .parquet or .json
     format : one of `formats()`, by default from the extension
-    meta : False leaves no meta file and warns, naming what is lost
+    meta : False leaves no notes and warns, naming what is lost
 
     >>> import pathlib, tempfile
     >>> import robustmdp as rm
     >>> chain = rm.problems.chain()
     >>> file = write(chain, pathlib.Path(tempfile.mkdtemp(), "chain.parquet"))
     >>> sorted(path.name for path in file.parent.iterdir()), read(file) == chain
-    (['chain.parquet', 'chain.parquet.meta.json'], True)
+    (['chain.parquet'], True)
     """
     target = Path(os.fspath(path))
-    _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
+    resolve_target(target)
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
     if isinstance(thing, Solution):
         return write_solution(thing, target, format)
@@ -117,7 +128,7 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
 
 
 def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -> Path:
-    """The files of a model, all of them or none."""
+    """The files of a model, all of them or none; with a checksum of them in notes that stand beside."""
     _checks.must(
         model.mdp.noise is None or format.apart,
         f"a model made from noise must be in a .safetensors file, since {format.name} has one probability for each "
@@ -125,14 +136,19 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
     )
     file = main_file(path, format)
     notes = notes_on(model, choices=format.choices) if format.noted else None
-    with contextlib.ExitStack() as stack:
-        files = [file, *(file.with_suffix(extension) for extension in format.companions)]
-        parts = [stack.enter_context(whole(each)) for each in files]
-        if notes is not None and with_notes:
-            write_meta(notes, stack.enter_context(whole(beside(file))))
-        format.write(model, *parts)
-    if notes is not None and not with_notes:
+    kept = notes if with_notes else None
+    check_replaceable(file, format)
+    files = model_files(file, format)
+    if format.holds_notes or kept is None:
+        with whole_files(files) as parts:
+            format.write(model, *parts, **({"notes": kept} if format.holds_notes else {}))
+    else:
+        with whole_files([*files, beside(file)]) as (*parts, meta):
+            format.write(model, *parts)
+            write_meta(msgspec.structs.replace(kept, sha256=checksums(parts)), meta)
+    if notes is not None and (format.holds_notes or kept is None):
         beside(file).unlink(missing_ok=True)  # those of an earlier model
+    if notes is not None and kept is None:
         warnings.warn(f"{file.name} will come back without {lost(notes, model)}", UserWarning, stacklevel=3)
     return file
 

@@ -16,8 +16,10 @@ from robustmdp.io.columns import to_block
 from robustmdp.io.craam import COLUMNS, found_columns
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.labelling import NO_LABELLING
+from robustmdp.io.meta import Meta, decoded, encoded, read_meta
 from robustmdp.models.assembly import Block
 
+_NOTES = b"robustmdp"
 _BATCH = 1 << 18
 _MOST_ROWS_PER_BYTE = 100  # of a file: no real model comes near, and what promises more is not believed
 
@@ -87,11 +89,18 @@ def _check_type(column: str, kind: Any, name: str) -> None:
     _checks.must(right, f"column {column!r} of {name} must hold numbers: it holds {kind}")
 
 
-def write_parquet(model: Explicit, path: Path) -> None:
-    """One row group per piece, compressed, with checksums."""
+def read_notes(path: Path) -> Meta | None:
+    """Those in the metadata; those beside a file that has none, as earlier versions left them."""
+    with parquet_file(path) as file:
+        text = (file.schema_arrow.metadata or {}).get(_NOTES)
+    return read_meta(path) if text is None else decoded(text, path.name)
+
+
+def write_parquet(model: Explicit, path: Path, *, notes: Meta | None) -> None:
+    """One row group per piece, compressed, with checksums; notes go to the metadata."""
     pa = pyarrow()
     kinds = {own: pa.float64() if own in ("probability", "reward") else pa.int64() for own in COLUMNS.values()}
-    schema = pa.schema(kinds)
+    schema = pa.schema(kinds, None if notes is None else {_NOTES: encoded(notes)})
     with pa.parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for piece in model.pieces():
             arrays = [pa.array(getattr(piece, name), kinds[own]) for name, own in COLUMNS.items()]

@@ -213,7 +213,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_computed(
 @pytest.mark.usefixtures("here")
 def test_convert_looks_at_its_target_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rm.problems, "chain", lambda: pytest.fail("too late"))
-    refused(run("convert", "chain", "log.csv/x.drn"), "--out must be a file that can be written")
+    refused(run("convert", "chain", "log.csv/x.drn"), "TARGET must be a file that can be written")
     refused(run("convert", "chain", "x.txt"), "a model must end in")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from robustmdp import __version__
+from robustmdp._display import printable
 from robustmdp.app.commands.advising import analyse, suggest
 from robustmdp.app.commands.data import convert, estimate, problems
 from robustmdp.app.commands.doctor import completion, doctor
@@ -42,7 +43,7 @@ class _Group(click.Group):
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
-            raise click.ClickException(sentence(problem)) from None
+            raise click.ClickException(printable(sentence(problem))) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
@@ -59,7 +60,7 @@ def _say(message: Warning | str, *place: Any) -> None:
     del place
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(f"Warning: {message}", err=True)
+        click.echo(f"Warning: {printable(str(message))}", err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

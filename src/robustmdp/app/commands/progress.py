@@ -7,6 +7,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+from robustmdp._display import printable
+
 LEARNING = "Preparing the learners (the first run compiles them)"
 
 
@@ -25,7 +27,12 @@ class Bar:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
         hidden = self._quiet or not console.is_terminal
         self._bar = Progress(*columns, console=console, disable=hidden, transient=True)
         self._task: Any = self._bar.add_task(self._first, total=1.0)
@@ -46,7 +53,7 @@ class Bar:
 
     def show(self, text: str, share: float | None = None) -> None:
         """What is being done, and the share of it that is done where that is known."""
-        self._bar.update(self._task, description=text, completed=share, total=None if share is None else 1.0)
+        self._bar.update(self._task, description=printable(text), completed=share, total=None if share is None else 1.0)
 
     def count(self, what: str) -> Any:
         """A callback for (done, total)."""

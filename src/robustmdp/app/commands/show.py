@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from robustmdp._display import choice_text
+from robustmdp._display import choice_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +65,7 @@ def print_rows(
     right = numbers or [_is_number(cell) for cell in (rows[0] if rows else header)]
     broken = [name.replace(" ", "\n") if number else name for name, number in zip(header, right, strict=True)]
     tall, flat = (_grid(names, right, cells) for names in (broken, header))
-    where.print(title, style="italic", markup=False, highlight=False)
+    where.print(printable(title, keep="\n"), style="italic", markup=False, highlight=False)
     if _width(tall, where).minimum > where.width:
         _print_paragraphs(where, header, cells)
     else:
@@ -112,12 +112,12 @@ def shown(cell: Any) -> str:
     """A cell of a table: numbers with four digits."""
     if isinstance(cell, bool):
         return "yes" if cell else ""
-    return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else printable(str(cell))
 
 
 def say(sentence: str, *, whole: bool = False) -> None:
     """Plain text, wrapped between words; `whole` keeps a path in one piece."""
-    console().print(sentence, highlight=False, soft_wrap=whole, markup=False)
+    console().print(printable(sentence, keep="\n"), highlight=False, soft_wrap=whole, markup=False)
 
 
 def print_solution(
