@@ -6,6 +6,7 @@ import difflib
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,12 +28,41 @@ def must(holds: bool, sentence: str) -> None:
         fail(sentence)
 
 
+def refuse_type(name: str, wanted: str, value: Any) -> NoReturn:
+    """Raise for an argument of a wrong type: what it must be, and what came."""
+    if isinstance(value, type):
+        raise TypeError(f"{name} must be {wanted}: got the class {value.__name__}, where {value.__name__}() makes one")
+    raise TypeError(f"{name} must be {wanted}: got {show(value)}")
+
+
+def show(value: Any) -> str:
+    """A value in one line of an error."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    text = reprlib.repr(value)
+    return text if "\n" not in text and len(text) <= 80 else f"an object of type {type(value).__name__}"
+
+
+def is_number(value: Any) -> bool:
+    """Is it one real number, such as 2, 0.5, a NumPy number or a 0-dimensional array of one?"""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    return not isinstance(value, type) and hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
+
+
+def is_whole(value: Any) -> bool:
+    """Is it an integer of Python or NumPy?"""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def finite_number(name: str, value: Any) -> float:
     """`value` as a finite float."""
+    if not is_number(value):
+        refuse_type(name, "a number", value)
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number: got {value!r}") from None
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     must(math.isfinite(number), f"{name} must be finite: got {number}")
     return number
 
@@ -51,19 +81,26 @@ def model_discount(value: Any) -> float:
     return number
 
 
+def array(name: str, value: Any) -> npt.NDArray[Any]:
+    """`value` as an array of any type and shape."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):  # lists of different lengths
+        raise TypeError(f"{name} must be an array: got {show(value)}") from None
+
+
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """A copy of `value` as an array of floats."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        text = reprlib.repr(value)
-        raise TypeError(f"{name} must be an array of numbers: got {text}") from None
+        raise TypeError(f"{name} must be an array of numbers: got {show(value)}") from None
 
 
 def positive_integer(name: str, value: Any) -> int:
     """`value` as an int >= 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number: got {value!r}")
+    if not is_whole(value):
+        refuse_type(name, "a whole number", value)
     must(bool(value >= 1), f"{name} must be at least 1: got {value}")
     return int(value)
 
@@ -78,7 +115,7 @@ def level(
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
+        raise TypeError(f"{name} must be a number or an (S, A) array: got {show(value)}") from None
     must(array.ndim <= 2, f"{name} must be a number or an (S, A) array: got shape {array.shape}")
     low = "(0" if 0.0 < lowest < 1e-300 else f"[{lowest:g}"  # the least number above 0 stands for an open end
     if array.ndim == 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._files import resolve_target, whole_files
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
@@ -51,6 +51,7 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     >>> read(write(world, file.with_suffix(".drn"))) == world
     True
     """
+    _types.check_arguments(read, locals())
     if isinstance(path, str) and path.startswith(GYMNASIUM):
         return _from_gymnasium(path, discount, format)
     file, kind = find_file(path, format)
@@ -81,6 +82,7 @@ def read_outcomes(
     >>> [model.rewards.tolist() for model in read_outcomes(file, 0.9)]
     [[1.0], [2.0]]
     """
+    _types.check_arguments(read_outcomes, locals())
     file, kind = find_file(path, format)
 
     def build(meta: Meta | None) -> list[Read]:
@@ -117,6 +119,7 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
     >>> sorted(path.name for path in file.parent.iterdir()), read(file) == chain
     (['chain.parquet'], True)
     """
+    _types.check_arguments(write, locals())
     target = Path(os.fspath(path))
     resolve_target(target)
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")

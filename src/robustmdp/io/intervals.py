@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._files import resolve_target
 from robustmdp.io.bounds import Bounded, with_nominal
 from robustmdp.io.explicit import Explicit
@@ -64,6 +64,7 @@ def read_interval(
     >>> intervals.lower.tolist(), intervals.upper.tolist()
     ([0.2, 0.4, 1.0], [0.6, 1.0, 1.0])
     """
+    _types.check_arguments(read_interval, locals())
     from robustmdp.ambiguity import Interval
 
     file, kind = find_file(path, format)
@@ -120,6 +121,7 @@ def write_interval(
     >>> read_interval(file)[0] == world
     True
     """
+    _types.check_arguments(write_interval, locals())
     from robustmdp.ambiguity import Interval
 
     for thing, wanted in ((mdp, MDP), (intervals, Interval)):

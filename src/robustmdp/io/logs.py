@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.io.arrow import parquet_file, to_numpy, whole_batches
 from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
 from robustmdp.io.words import listed
@@ -63,6 +63,7 @@ def read_log(
     >>> log.n_states, log.n_actions, [piece.reward.tolist() for piece in log.chunks()]
     (2, 2, [[0.5, 2.0]])
     """
+    _types.check_arguments(read_log, locals())
     source = _source(path, columns, format)
     return Trajectory.from_source(source, n_states=n_states, n_actions=n_actions, discount=discount)
 
@@ -71,6 +72,8 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
     if hasattr(path, "iterate_episodes") or str(path).startswith("minari:"):
         _checks.must(columns is None, f"columns must be left out, since Minari names its own: got {columns!r}")
         return _Minari(path if hasattr(path, "iterate_episodes") else _local_dataset(str(path)[len("minari:") :]))
+    if not isinstance(path, str | os.PathLike):
+        _checks.refuse_type("path", "a path or a Minari dataset", path)
     file = Path(os.fspath(path)).absolute()
     if not file.is_dir():
         _checks.file_there(file)

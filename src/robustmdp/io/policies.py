@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._files import whole
 from robustmdp.io.arrow import parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
@@ -117,6 +117,7 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     >>> bool((read_policy(file, machine) == solution.policy).all()), solution.policy.shape
     (True, (3, 10))
     """
+    _types.check_arguments(read_policy, locals())
     file = Path(os.fspath(path))
     kind = _format(file, format, "a policy")
     _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")

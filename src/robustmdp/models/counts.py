@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _types
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
 from robustmdp.models.trajectory import Trajectory, Transitions
 
@@ -202,6 +202,7 @@ def estimate(
     >>> found.model.probabilities.tolist(), found.unseen.tolist()
     ([0.6, 0.4, 1.0], [[0, 1], [1, 1]])
     """
+    _types.check_arguments(estimate, {"smoothing": smoothing, "known": known})
     if not isinstance(log, Trajectory):
         raise TypeError(f"log must be a Trajectory, such as rm.read_log(path): got {type(log).__name__}")
     chosen = log.discount if discount is None else discount

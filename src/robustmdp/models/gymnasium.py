@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.models import building
 from robustmdp.models.mdp import MDP
 from robustmdp.result import Solution
@@ -75,13 +75,12 @@ def to_gymnasium(
     >>> info["state_name"], terminated, truncated
     ('age 1', False, False)
     """
+    _types.check_arguments(to_gymnasium, locals())
     _import_gymnasium()
     from robustmdp.models.environment import ModelEnvironment
 
     if isinstance(solution_or_mdp, Solution):
         return ModelEnvironment(solution_or_mdp.worst_case, solution_or_mdp.penalty, start, max_steps)
-    if not isinstance(solution_or_mdp, MDP):
-        raise TypeError(f"to_gymnasium must be given a Solution or an MDP: got {type(solution_or_mdp).__name__}")
     return ModelEnvironment(solution_or_mdp, None, start, max_steps)
 
 

@@ -108,9 +108,10 @@ class Trajectory:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
-        given = (state, action, reward, next_state, terminated)
-        named = zip(COLUMNS, given, strict=True)
-        raw = {name: columns.array_of(name, array) for name, array in named if array is not None}
+        given = dict(zip(COLUMNS, (state, action, reward, next_state, terminated), strict=True))
+        if terminated is None:
+            del given["terminated"]
+        raw = {name: columns.array_of(name, array) for name, array in given.items()}
         count = raw["state"].size
         for name, array in raw.items():
             _checks.must(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
@@ -123,6 +123,7 @@ class RobustBellman:
         return object.__new__(cls)
 
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
+        _types.check_arguments(RobustBellman.__init__, locals())
         if not isinstance(mdp, MDP):
             raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
         self.mdp = mdp

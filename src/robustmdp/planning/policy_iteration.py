@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.linear import ChainSolver
@@ -48,6 +48,7 @@ class PolicyIteration:
     max_steps: int = 1000
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _checks.positive_integer("max_steps", self.max_steps)
 
     @property

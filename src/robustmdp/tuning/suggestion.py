@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _types
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
@@ -123,6 +123,7 @@ def suggest(
     >>> suggest(problems.machine_replacement(), CVaR, levels=[0.9, 0.7, 0.5]).ambiguity
     CVaR(0.5)
     """
+    _types.check_arguments(suggest, locals())
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
