@@ -119,7 +119,7 @@ def write(thing: MDP | Solution, path: str | os.PathLike[str], *, format: str | 
     >>> sorted(path.name for path in file.parent.iterdir()), read(file) == chain
     (['chain.parquet'], True)
     """
-    _types.check_arguments(write, locals())
+    _types.check_arguments(write, {"path": path, "format": format, "meta": meta})
     target = Path(os.fspath(path))
     resolve_target(target)
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")

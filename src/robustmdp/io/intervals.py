@@ -121,7 +121,7 @@ def write_interval(
     >>> read_interval(file)[0] == world
     True
     """
-    _types.check_arguments(write_interval, locals())
+    _types.check_arguments(write_interval, {"path": path, "format": format, "meta": meta})
     from robustmdp.ambiguity import Interval
 
     for thing, wanted in ((mdp, MDP), (intervals, Interval)):

@@ -261,7 +261,7 @@ class Growing:
 def check_schedule(name: str, schedule: object) -> None:
     """Refuse anything that cannot be resolved."""
     if isinstance(schedule, type) or not isinstance(schedule, Schedule):
-        raise TypeError(f"{name} must be a schedule, such as Polynomial(1.0, 0.75): got {schedule!r}")
+        _checks.refuse_type(name, "a schedule, such as Polynomial(1.0, 0.75)", schedule)
 
 
 def _positive(name: str, value: float) -> None:
