@@ -115,6 +115,7 @@ def calls(folder: Path) -> dict[str, Call]:
     Path(distances).write_text("0,1\n1,0\n")
     rm.GenerativeQLearning(PENALTY).run(mdp, 20, checkpoint=checkpoint)
     columns = {"state": [0, 1], "action": [0, 0], "next_state": [1, 0], "probability": [1.0, 1.0], "reward": [1.0, 0.0]}
+    moves = {name: columns[name] for name in ("state", "action", "reward", "next_state")}
     run = {"world": mdp, "steps": 20, "seed": 0}
     return {
         "solve": (
@@ -278,6 +279,8 @@ def calls(folder: Path) -> dict[str, Call]:
             {"transitions": EYE, "rewards": [1.0, 0.0], "discount": 0.9, "state_names": None, "action_names": None},
         ),
         "MDP.from_rows": (rm.MDP.from_rows, {**columns, "discount": 0.9, "n_states": 2}),
+        "MDP.from_frame": (rm.MDP.from_frame, {"frame": columns, "discount": 0.9}),
+        "Trajectory.from_frame": (rm.Trajectory.from_frame, {"frame": moves, "n_states": 2, "discount": 0.9}),
         "MDP.from_noise": (
             rm.MDP.from_noise,
             {"step": step, "n_states": 2, "n_actions": 1, "noise": [0.5, 0.5], "discount": 0.9, "values": [0.0, 1.0]},
@@ -415,6 +418,8 @@ SYNONYMS = {
     "thing": ("write takes an MDP or a Solution",),
     "mdp": ("write_interval takes an MDP",),
     "intervals": ("write_interval takes an MDP",),
+    "log": ("the frame must",),
+    "frame": ("the frame must",),
     "policies": ("policy must hold",),
     "seeds": ("a seed must",),
     "weight": ("gradient_bound must",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -155,6 +156,6 @@ def names(kind: str, given: Sequence[Any] | None, count: int) -> tuple[str, ...]
     listed = tuple(str(name) for name in given)
     must(len(listed) == count, f"{kind}_names must have one name per {kind}: got {len(listed)} for {count} {kind}s")
     if len(set(listed)) != count:
-        twice = next(name for name in listed if listed.count(name) > 1)
+        twice, _ = Counter(listed).most_common(1)[0]  # of several the first one
         fail(f"{kind}_names must all differ: {twice!r} came twice")
     return listed

@@ -10,6 +10,7 @@ from typing import Any
 Fields = Sequence[tuple[str, str]]
 
 _MOST_ROWS = 20  # of a table that is printed
+_SHOWN = 80  # characters of a wrong word
 _COMMANDS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format and surrogate characters, separators of lines
 
 
@@ -56,6 +57,21 @@ def shortlist(items: Sequence[str], limit: int = 6) -> str:
     """The first few items, and how many more there are."""
     shown = ", ".join(items[:limit])
     return shown if len(items) <= limit else f"{shown}, ... ({len(items)} in all)"
+
+
+def shown(word: object) -> str:
+    """A wrong word.
+
+    >>> shown("1 000"), len(shown("9" * 5000))
+    ("'1 000'", 83)
+    """
+    text = repr(word)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names of columns."""
+    return shortlist([shown(name) for name in names], limit=12)
 
 
 def grid_text(title: str, columns: Mapping[str, Any]) -> str:

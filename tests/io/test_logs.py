@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from minari.data_collector import EpisodeBuffer
 
 from robustmdp.io import logs, read_log
-from robustmdp.models.trajectory import Trajectory, Transitions
+from robustmdp.models.trajectory import Trajectory
+from robustmdp.models.transitions import Transitions
 
 N, EPISODE = 60, 12
 KINDS = ("arrays", "csv", "parquet", "minari")

@@ -138,7 +138,7 @@ def test_equal_rewards_stay_per_pair() -> None:
 class Cut:
     """A log that hands out its transitions in blocks of a size."""
 
-    name, expected_length, fingerprint, window = "cut", 1, "cut", 10
+    name, expected_length, fingerprint, window, named = "cut", 1, "cut", 10, (False, False)
 
     def __init__(self, columns: dict[str, np.ndarray], size: int) -> None:
         self.columns, self.size, self.length = columns, size, len(columns["state"])

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustmdp import ChiSquare, MarkovianQLearning, Penalized, read_log
-from robustmdp.models.trajectory import Trajectory, Transitions
+from robustmdp.models.trajectory import Trajectory
+from robustmdp.models.transitions import Transitions
 
 
 def random_log(n: int, seed: int = 0, **settings: Any) -> Trajectory:

@@ -16,7 +16,8 @@ from scipy.stats import beta, binom, chi2, multinomial
 
 import robustmdp as rm
 from robustmdp.ambiguity.distance import distance
-from robustmdp.tuning.confidence import _FEW, _KEPT_BACK, METHODS
+from robustmdp.tuning.bootstrap import FEW, KEPT_BACK
+from robustmdp.tuning.confidence import METHODS
 
 SMOOTH = (rm.ChiSquare(), rm.KL(), rm.Burg(), rm.Hellinger(), rm.JensenShannon())
 BARRED = SMOOTH[:4]
@@ -199,7 +200,7 @@ def test_simulated_is_the_quantile_that_it_says(divergence: Any, counts: list[in
     data = np.array([rng.multinomial(row.sum(), p / p.sum() * (1 - 1e-15)) for p in truths])
     found = distance(divergence, truths, shares(data))
     radius = rm.radius_from_counts(counts, divergence, 0.95)
-    level = 1 - (1 - _KEPT_BACK) * 0.05
+    level = 1 - (1 - KEPT_BACK) * 0.05
     # Both sides are samples, ours of 40,000 and theirs of 4,000 where it is no enumeration.
     slack = 4 * math.sqrt(level * (1 - level) * (1 / draws + 1 / 4000))
     assert np.mean(found <= radius * (1 + 1e-9)) >= level - slack
@@ -211,7 +212,7 @@ def test_simulated_is_the_quantile_that_it_says(divergence: Any, counts: list[in
 def test_simulated_tends_to_the_limit(divergence: Any, k: int) -> None:
     """With much data, f''(1) chi2/(2n), at the confidence that is left when whole numbers have had their share."""
     n = 100_000
-    level = 1 - (1 - _KEPT_BACK) * 0.05
+    level = 1 - (1 - KEPT_BACK) * 0.05
     found = rm.radius_from_counts([n // k] * k, divergence, 0.95)
     total = k * (n // k)
     reached = chi2.cdf(2 * total * found / CURVATURES[divergence], k - 1)
@@ -221,7 +222,7 @@ def test_simulated_tends_to_the_limit(divergence: Any, k: int) -> None:
 
 @each_smooth
 def test_enumerating_and_simulating_meet(divergence: Any) -> None:
-    below, above = (rm.radius_from_counts([c, 3 * c], divergence, 0.95) * c for c in (_FEW, _FEW + 1))
+    below, above = (rm.radius_from_counts([c, 3 * c], divergence, 0.95) * c for c in (FEW, FEW + 1))
     assert above == pytest.approx(below, rel=0.1)  # 4 standard errors of a quantile of 4000, as a share of it
 
 

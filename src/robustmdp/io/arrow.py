@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 from robustmdp import _checks
 from robustmdp.io.words import said
+from robustmdp.models.frames import is_text
+from robustmdp.models.naming import KINDS, Named
 
 _MEGABYTE = 1 << 20
 _SMALL = 16 * _MEGABYTE
+_FEW_ROWS, _ROWS_PER_BYTE = 1_000_000, 8  # a regular grid, compressed, has 0.7 rows per byte of its file
+_SMALL_CHUNK, _EXPANSION = 64 * _MEGABYTE, 100  # bytes of a column in a row group, also per byte of the file
 
 
 def pyarrow() -> Any:
@@ -28,16 +30,48 @@ def pyarrow() -> Any:
     return pa
 
 
-def parquet_file(path: Path) -> Any:
-    """Opened, nothing read but its metadata."""
+def parquet_file(path: Path, columns: Iterable[str] = ()) -> Any:
+    """Opened, nothing read but its metadata; of the given columns each word will be held once."""
     pa = pyarrow()
     # With a buffer of its own a column is read bit by bit; without one, a whole row group, which may be the file. But
     # the buffer grows to whatever a page says of its size: 3 kilobytes have been seen to take a gigabyte.
     buffer = _MEGABYTE if path.stat().st_size > _SMALL else 0
     try:
-        return pa.parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=False, page_checksum_verification=True)
+        return pa.parquet.ParquetFile(
+            path,
+            read_dictionary=list(columns),
+            buffer_size=buffer,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         _checks.fail(f"{path.name} must be a Parquet file: {said(error)}")
+
+
+def check_rows(file: Any, path: Path) -> int:
+    """How many rows there are, refused before memory is taken where repetition makes far too many of a small file."""
+    rows, size = int(file.metadata.num_rows), path.stat().st_size
+    _checks.must(
+        rows <= max(_FEW_ROWS, _ROWS_PER_BYTE * size),
+        f"{path.name} cannot hold the {rows} rows that it tells of in {size} bytes",
+    )
+    return rows
+
+
+def check_chunks(file: Any, path: Path, columns: Iterable[str]) -> None:
+    """Refuse columns of which a part that is read at once is far larger than the file."""
+    wanted, most = set(columns), max(_SMALL_CHUNK, _EXPANSION * path.stat().st_size)
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            try:
+                name = chunk.path_in_schema
+            except UnicodeDecodeError:
+                continue
+            if name in wanted and chunk.total_uncompressed_size > most:
+                _checks.fail(
+                    f"column {name!r} of {path.name} must take at most {most >> 20:,} MB in a row group: "
+                    f"it tells of {chunk.total_uncompressed_size >> 20:,}"
+                )
 
 
 def whole_batches(batches: Iterable[Any], name: str) -> Iterator[Any]:
@@ -63,7 +97,8 @@ def ahead(items: Iterator[Any]) -> Generator[Any, None, None]:
             yield item
 
 
-def to_numpy(column: Any) -> npt.NDArray[Any]:
-    """A column as it is, without a copy where numpy has its type."""
-    values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return values
+def are_text(schema: Any, columns: Mapping[str, str]) -> Named:
+    """Do both columns of states, and that of actions, hold text?"""
+    kinds = {name: schema.field(own).type for name, own in columns.items()}
+    states, actions = (all(is_text(kinds[name]) for name in listed) for listed in KINDS.values())
+    return states, actions

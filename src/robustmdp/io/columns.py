@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +15,10 @@ from robustmdp import _checks
 from robustmdp.io.delimited import NUMBER, WHOLE
 from robustmdp.io.labelling import NO_LABELLING, Labelling
 from robustmdp.io.words import shown
+from robustmdp.models import naming
 from robustmdp.models.assembly import Block, Origin
+from robustmdp.models.columns import Place, array_of
+from robustmdp.models.transitions import RawColumns
 
 _WHOLE = 2.0**53  # from here on not every whole number is a float
 _MOST = np.iinfo(np.int64).max
@@ -49,6 +54,63 @@ class Source(Named, Protocol):
 
     def blocks(self) -> Iterator[Block]:
         """All transitions."""
+
+
+class Table(Named):
+    """A table of transitions in a file, read column by column; states and actions may have names.
+
+    It is read twice where they have: for all names, which are sorted, and for the transitions.
+    """
+
+    labelling = NO_LABELLING
+    named: naming.Named
+
+    @abstractmethod
+    def raw_blocks(self, names: Sequence[str]) -> Iterator[RawColumns]:
+        """The columns with these names of ours as they are, in blocks of any size."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> Sequence[str]:
+        """Our names of all columns that it has."""
+
+    @cached_property
+    def numberings(self) -> naming.Numberings:
+        """Of the states and the actions."""
+        census = naming.Census(self.named, self.label)
+        names = [name for kind, has in zip(naming.KINDS.values(), self.named, strict=True) if has for name in kind]
+        for raw, place in self._placed(names):
+            census.add(raw, place)
+        return census.numberings
+
+    @property
+    def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
+        states, actions = (None if each is None else each.names for each in self.numberings)
+        return states, actions
+
+    @property
+    def n_states(self) -> int | None:
+        states, _ = self.names
+        return None if states is None else len(states)
+
+    def blocks(self) -> Iterator[Block]:
+        for raw, place in self._placed(self.column_names):
+            numbered = dict(raw)
+            for listed, numbering in zip(naming.KINDS.values(), self.numberings, strict=True):
+                if numbering is not None:
+                    numbered |= {name: numbering.encode(self.label(name), raw[name], place) for name in listed}
+            yield to_block(numbered, self, place)
+
+    def _placed(self, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
+        seen = 0
+        for raw in self.raw_blocks(names) if names else ():
+            first = seen
+
+            def place(name: str, row: int, first: int = first) -> str:
+                return self.place(first + row)
+
+            yield raw, place
+            seen += len(raw[names[0]])
 
 
 @dataclass(frozen=True)
@@ -108,16 +170,17 @@ def in_order(source: Source) -> Columns:
     return columns.take(np.lexsort((columns.columns.action, columns.columns.state)))
 
 
-def to_block(raw: Mapping[str, npt.NDArray[Any]], source: Source, seen: int) -> Block:
-    """Columns as they are in a file, with their types; `seen` rows came before."""
+def to_block(raw: RawColumns, source: Named, place: Place) -> Block:
+    """Columns as they are in a file, with their types."""
+    arrays = {name: array_of(name, column) for name, column in raw.items()}
 
     def refuse(wrong: Any, name: str, kind: str) -> None:
         row = int(np.argmax(wrong))
-        value = raw[name][row : row + 1].tolist()[0]
-        _checks.fail(f"{source.label(name)} must be {kind}: got {shown(value)} at {source.place(seen + row)}")
+        value = arrays[name][row : row + 1].tolist()[0]
+        _checks.fail(f"{source.label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
 
     def whole(name: str) -> npt.NDArray[np.int64]:
-        values = raw[name]
+        values = arrays[name]
         if values.dtype.kind == "f":
             values = values.astype(np.float64, copy=False)
             right = (np.abs(values) < _WHOLE) & (values == np.floor(values))  # NaN compares false
@@ -130,9 +193,9 @@ def to_block(raw: Mapping[str, npt.NDArray[Any]], source: Source, seen: int) -> 
         return np.ascontiguousarray(values, dtype=np.int64)
 
     def number(name: str) -> npt.NDArray[np.float64]:
-        if raw[name].dtype.kind not in "iuf":
+        if arrays[name].dtype.kind not in "iuf":
             refuse(True, name, NUMBER)
-        return np.ascontiguousarray(raw[name], dtype=np.float64)
+        return np.ascontiguousarray(arrays[name], dtype=np.float64)
 
     return Block(
         whole("state"),

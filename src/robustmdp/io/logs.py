@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +11,15 @@ from typing import Any
 import numpy as np
 
 from robustmdp import _checks, _types
-from robustmdp.io.arrow import parquet_file, to_numpy, whole_batches
+from robustmdp.io.arrow import are_text, check_chunks, parquet_file, whole_batches
 from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
-from robustmdp.io.words import listed
-from robustmdp.models.trajectory import BLOCK, COLUMNS, INDICES, WINDOW, RawColumns, Source, Trajectory, fingerprint
+from robustmdp.models.frames import from_arrow
+from robustmdp.models.headers import find_log_columns
+from robustmdp.models.naming import Named
+from robustmdp.models.trajectory import Trajectory
+from robustmdp.models.transitions import BLOCK, INDICES, WINDOW, RawColumns, Source, fingerprint
 
-_SYNONYMS = {
-    "state": ("state", "observation", "obs", "s"),
-    "action": ("action", "act", "a"),
-    "reward": ("reward", "rew", "r"),
-    "next_state": ("next_state", "next_observation", "next_obs", "s_next"),
-    "terminated": ("terminated", "terminal"),
-}
 _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
-_KINDS = {name: WHOLE if name in INDICES else NUMBER for name in COLUMNS} | {"terminated": TEXT}
 _MEGABYTE = 1 << 20
 _KEPT = 20_000_000  # transitions of a Minari dataset that a replay keeps, 420 MB: its episodes are read one by one
 
@@ -38,10 +32,17 @@ def read_log(
     discount: float | None = None,
     columns: Mapping[str, str | None] | None = None,
     format: str | None = None,
+    state_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
 ) -> Trajectory:
     r"""A log of transitions, streamed: memory does not depend on its length.
 
     It is checked while it is read. Errors name the line of a CSV file, or the row of another log, counted from 0.
+
+    States and actions are whole numbers from 0 on, or names: a CSV file has names of states where neither the state nor
+    the next state of its first row is a number, names of actions where the action is none; a Parquet file where the
+    columns hold text. Names are numbered in the order of their letters, which does not depend on the order of rows; the
+    file is read once more to find them.
 
     Parameters
     ----------
@@ -55,6 +56,8 @@ def read_log(
         next_obs, s_next) and terminated (terminal). Without the last no transition ends the episode. `done` is not
         taken for it, since it often marks time limits too: say {"terminated": "done"}, or {"terminated": None}.
     format : "csv" or "parquet", by default from the extension
+    state_names, action_names : the names by number, as in `model.state_names`, instead of those of the file, sorted
+        Others in the file are refused. For a log with numbers: what these are called.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp(), "log.csv")
@@ -62,10 +65,19 @@ def read_log(
     >>> log = read_log(file, discount=0.9)
     >>> log.n_states, log.n_actions, [piece.reward.tolist() for piece in log.chunks()]
     (2, 2, [[0.5, 2.0]])
+    >>> _ = file.write_text("state,action,reward,next_state\nnew,run,0.5,worn\nworn,fix,2,new\n")
+    >>> read_log(file).state_names
+    ('new', 'worn')
     """
     _types.check_arguments(read_log, locals())
-    source = _source(path, columns, format)
-    return Trajectory.from_source(source, n_states=n_states, n_actions=n_actions, discount=discount)
+    return Trajectory.from_source(
+        _source(path, columns, format),
+        n_states=n_states,
+        n_actions=n_actions,
+        discount=discount,
+        state_names=state_names,
+        action_names=action_names,
+    )
 
 
 def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | None) -> Source:
@@ -88,33 +100,6 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
     _checks.nearest("format", str(format), ("csv", "parquet"))
 
 
-def _find_columns(given: Mapping[str, str | None], present: Sequence[str], file: str) -> dict[str, str]:
-    """What the file calls each column."""
-    for name, own in given.items():
-        if name not in COLUMNS:
-            _checks.nearest("a key of columns", name, COLUMNS)
-        if own is not None and own not in present:
-            _checks.nearest(f"the {name} column of {file}", own, present)
-    known = dict(given)
-    for name in COLUMNS:
-        known.setdefault(name, next((own for own in _SYNONYMS[name] if own in present), None))
-    for name in COLUMNS[:4]:
-        if known[name] is None:
-            free = [own for own in present if own not in known.values()]
-            close = difflib.get_close_matches(name, free, n=1)
-            hint = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
-            _checks.fail(f"{file} must have a column {name!r}: it has {listed(present)}{hint}")
-    found = {name: own for name, own in known.items() if own is not None}
-    for own in found.values():
-        _checks.must(list(present).count(own) == 1, f"the columns of {file} must all differ: {own!r} came twice")
-    if "terminated" not in given and "terminated" not in found and "done" in present:
-        _checks.fail(
-            f"columns must say what 'done' in {file} means: {{'terminated': 'done'}} if it marks true endings only, "
-            "{'terminated': None} to leave it out"
-        )
-    return found
-
-
 def _file_fingerprint(path: Path, columns: Mapping[str, str]) -> str:
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -129,6 +114,7 @@ class _Csv:
 
     file: CsvFile
     columns: dict[str, str]
+    named: Named
     window = WINDOW
     kept_length = 0
     # Counting the lines would mean to read them all; that a scan for n_states has done so must not change the answer.
@@ -137,9 +123,8 @@ class _Csv:
     @staticmethod
     def open(path: Path, columns: Mapping[str, str | None]) -> _Csv:
         file = CsvFile.open(path)
-        found = _find_columns(columns, file.header, path.name)
-        file.must_hold_rows()
-        return _Csv(file, found)
+        found = find_log_columns(columns, file.header, path.name)
+        return _Csv(file, found, file.named(found))
 
     @property
     def name(self) -> str:
@@ -162,7 +147,9 @@ class _Csv:
         return self.file.place(row)
 
     def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        return self.file.blocks({name: self.columns[name] for name in names if name in self.columns}, _KINDS, start)
+        states, actions = (TEXT if named else WHOLE for named in self.named)
+        kinds = {"state": states, "action": actions, "next_state": states, "reward": NUMBER, "terminated": TEXT}
+        return self.file.blocks({name: self.columns[name] for name in names if name in self.columns}, kinds, start)
 
 
 @dataclass(frozen=True)
@@ -171,16 +158,19 @@ class _Parquet:
 
     path: Path
     columns: dict[str, str]
+    named: Named
     window = WINDOW
     kept_length = 0
 
     @staticmethod
     def open(path: Path, columns: Mapping[str, str | None]) -> _Parquet:
         with parquet_file(path) as file:
-            found = _find_columns(columns, file.schema_arrow.names, path.name)
+            found = find_log_columns(columns, file.schema_arrow.names, path.name)
             rows = file.metadata.num_rows
+            named = are_text(file.schema_arrow, found)
+            check_chunks(file, path, found.values())
         _checks.must(rows > 0, f"{path.name} must hold at least one transition: got none")
-        return _Parquet(path, found)
+        return _Parquet(path, found, named)
 
     @property
     def name(self) -> str:
@@ -222,7 +212,7 @@ class _Parquet:
 
     def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
         own = {name: self.columns[name] for name in names if name in self.columns}
-        with parquet_file(self.path) as file:
+        with parquet_file(self.path, own.values()) as file:
             group = 0
             while group < file.metadata.num_row_groups and start >= file.metadata.row_group(group).num_rows:
                 start -= file.metadata.row_group(group).num_rows
@@ -233,7 +223,7 @@ class _Parquet:
                 kept = batch.slice(start)
                 start = max(start - batch.num_rows, 0)
                 if kept.num_rows:
-                    yield {name: to_numpy(kept.column(column)) for name, column in own.items()}
+                    yield {name: from_arrow(kept.column(column)) for name, column in own.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +231,7 @@ class _Minari:
     """A Minari dataset with discrete observations and actions."""
 
     dataset: Any
+    named = (False, False)
     window = WINDOW
     kept_length = _KEPT
 

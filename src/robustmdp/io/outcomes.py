@@ -7,7 +7,7 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.io.columns import Columns, Source, in_memory
 from robustmdp.io.meta import Meta
-from robustmdp.io.rows import Read, model_of
+from robustmdp.io.rows import Read, model_of, name_of
 
 
 def models_of(source: Source, meta: Meta | None, discount: float) -> list[Read]:
@@ -36,6 +36,7 @@ def _check_complete(columns: Columns, count: int) -> None:
         present = set(outcome[(state == state[row]) & (action == action[row])].tolist())
         missing = next(number for number in np.unique(outcome).tolist() if number not in present)
         _checks.fail(
-            f"every outcome must be given at every pair: outcome {missing} is missing at state {state[row]} and "
-            f"action {action[row]} of {columns.name} ({columns.place(int(row))})"
+            f"every outcome must be given at every pair: outcome {missing} is missing at state "
+            f"{name_of(columns, 0, state[row])} and action {name_of(columns, 1, action[row])} of {columns.name} "
+            f"({columns.place(int(row))})"
         )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp._files import whole
-from robustmdp.io.arrow import parquet_file, whole_batches
+from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
 from robustmdp.io.tables import write_csv, write_parquet
 from robustmdp.io.words import listed, said, shown
@@ -284,6 +284,8 @@ def _read_parquet(path: Path) -> dict[str, list[Any]]:
     table: dict[str, list[Any]] = {}
     with parquet_file(path) as file:
         wanted = _found(file.schema_arrow.names, path.name)
+        check_rows(file, path)
+        check_chunks(file, path, wanted)
         for batch in whole_batches(file.iter_batches(columns=wanted), path.name):
             for name in wanted:
                 table.setdefault(name, []).extend(batch.column(name).to_pylist())

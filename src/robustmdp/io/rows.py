@@ -10,6 +10,7 @@ from robustmdp import _checks
 from robustmdp.io.columns import Source, in_order
 from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
+from robustmdp.io.words import shown
 from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, to_mdp
 from robustmdp.models.consistency import check_room
@@ -38,12 +39,25 @@ def model_of(source: Source, meta: Meta | None, discount: float) -> Read:
     _normalise(rows, source)
     rows, stays = _with_stays(rows, n_states, source)
     if meta is None:
-        mdp = label_states(to_mdp(rows, n_states, discount, names=source.names), source.labelling, source.name)
+        n_actions = None if source.names[1] is None else len(source.names[1])
+        plain = to_mdp(rows, n_states, discount, n_actions=n_actions, names=source.names)
+        mdp = label_states(plain, source.labelling, source.name)
     else:
+        _refuse_names(source)
         mdp = _noted(rows, n_states, meta, discount, source.name)
         mdp = _noted_labels(mdp, source.labelling, meta, source.name)
     check_room(mdp.n_states, mdp.n_actions, mdp.nnz, source.name)
     return Read(mdp, stays)
+
+
+def _refuse_names(source: Source) -> None:
+    """What was written with notes has numbers."""
+    names = next((names for names in source.names if names is not None), None)
+    if names is not None:
+        _checks.fail(
+            f"{source.name} must have numbers of states and actions, whose names are in {source.name}.meta.json: "
+            f"got {shown(names[0])}; delete the notes if the file was changed"
+        )
 
 
 def _n_states(rows: Rows, source: Source) -> int:
@@ -67,11 +81,18 @@ def _normalise(rows: Rows, source: Source) -> None:
     def describe(pair: int, total: float) -> str:
         state, action = int(rows.states[pair]), int(rows.actions[pair])
         return (
-            f"the probabilities of state {state} and action {action} must sum to 1: got {total:.9g} "
+            f"the probabilities of state {name_of(source, 0, state)} and action {name_of(source, 1, action)} "
+            f"must sum to 1: got {total:.9g} "
             f"at {source.place(_first_row(source, state, action))}"
         )
 
     row_sums.normalise(rows.indptr, rows.probabilities, describe, in_place=True)
+
+
+def name_of(source: Source, kind: int, number: int) -> str:
+    """Of a state (0) or an action (1), in messages."""
+    names = source.names[kind]
+    return str(number) if names is None else shown(names[number])
 
 
 def _first_row(source: Source, state: int, action: int) -> int:
@@ -93,7 +114,8 @@ def _with_stays(rows: Rows, n_states: int, source: Source) -> tuple[Rows, int]:
     reached[rows.indices] = True
     never = np.flatnonzero(lacking & ~reached)
     if never.size:
-        _checks.fail(f"every state must have an action or be reached: state {never[0]} of {source.name} does neither")
+        state = name_of(source, 0, int(never[0]))
+        _checks.fail(f"every state must have an action or be reached: state {state} of {source.name} does neither")
     states = np.flatnonzero(lacking)
     pairs = np.searchsorted(rows.states, states)
     entries = rows.indptr[pairs]

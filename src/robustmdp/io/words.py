@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from robustmdp._display import listed as listed
+from robustmdp._display import shown as shown
 
-from robustmdp import _display
-
-_SHOWN = 80  # characters of a wrong word
 _SAID = 240  # characters of another package's message
-
-
-def shown(word: object) -> str:
-    """A wrong word.
-
-    >>> shown("1 000"), len(shown("9" * 5000))
-    ("'1 000'", 83)
-    """
-    text = repr(word)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def listed(names: Sequence[str]) -> str:
-    """The names of columns."""
-    return _display.shortlist([shown(name) for name in names], limit=12)
 
 
 def said(error: Exception) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp.models import columns, consistency, row_sums
+from robustmdp.models import columns, consistency, naming, row_sums
 from robustmdp.models.assembly import Rows, merge_successors, to_mdp
+from robustmdp.models.frames import Frame
+from robustmdp.models.headers import OUTCOME, find_model_columns
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
-
-Names = tuple[Sequence[str] | None, Sequence[str] | None]
+from robustmdp.models.naming import Names
 
 
 def from_arrays(
@@ -116,8 +117,13 @@ def from_rows(
     place: columns.Place | None = None,
 ) -> MDP:
     """See MDP.from_rows; `place` says where an entry of a column stands."""
-    arrays = list(columns.equally_long(dict(zip(columns.NAMES, given, strict=True))).values())
-    _checks.must(len(arrays[0]) > 0, "rows must hold at least one transition: got none")
+    raw = columns.equally_long(dict(zip(columns.NAMES, given, strict=True)))
+    _checks.must(len(raw["state"]) > 0, "rows must hold at least one transition: got none")
+    named = naming.are_named(raw)
+    numbered, names = naming.number_columns(raw, names)
+    arrays = list(numbered.values())
+    if n_states is None and named[0]:
+        n_states = len(names[0] or ())
     last = None if n_states is None else _checks.positive_integer("n_states", n_states) - 1
     _checks.must(
         last is None or last <= columns.LARGEST, f"n_states must be at most {columns.LARGEST + 1}: got {n_states}"
@@ -136,7 +142,7 @@ def from_rows(
         _checks.must(ends.shape == state.shape, f"terminated must be as long as state ({len(state)}): got {ends.shape}")
     mdp = _assemble(
         (state, action, following, probability, reward),
-        (n_states, int(action.max()) + 1),
+        (n_states, len(names[1] or ()) if named[1] else int(action.max()) + 1),
         _checks.model_discount(discount),
         names=names,
         where="rows",
@@ -144,6 +150,18 @@ def from_rows(
     )
     consistency.check_room(mdp.n_states, mdp.n_actions, mdp.nnz)
     return mdp
+
+
+def from_frame(frame: Any, discount: float) -> MDP:
+    """See MDP.from_frame."""
+    table = Frame.of(frame)
+    found = find_model_columns(table.names, "the frame")
+    _checks.must(
+        "outcome" not in found, f"the frame must hold one model: choose one of column {OUTCOME!r} and drop the column"
+    )
+    ended = table.column("terminated") if "terminated" in table.names else None
+    given = tuple(table.column(found[name]) for name in columns.NAMES)
+    return from_rows(given, discount, terminated=ended, n_states=None, names=(None, None))
 
 
 def _assemble(

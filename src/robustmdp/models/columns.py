@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NoReturn
@@ -25,6 +27,68 @@ _TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
 Place = Callable[[str, int], str]
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A column of words: entry i is `words[codes[i]]`, and lacks where the code is -1. Words may repeat.
+
+    >>> column = Words.of(["keep", "repair", "keep"])
+    >>> column.codes.tolist(), column.words, np.asarray(column).tolist()
+    ([0, 1, 0], ['keep', 'repair'], ['keep', 'repair', 'keep'])
+    """
+
+    codes: npt.NDArray[np.int64]
+    words: Sequence[Any]
+
+    @staticmethod
+    def of(entries: Sequence[Any]) -> Words:
+        """Each different entry once, as they first appear."""
+        known: dict[Any, int] = {}
+        codes = np.fromiter((known.setdefault(entry, len(known)) for entry in entries), np.int64, len(entries))
+        return Words(codes, list(known))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,)"""
+        return self.codes.shape
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, which: slice) -> Words:
+        return Words(self.codes[which], self.words)
+
+    def used(self) -> list[Any]:
+        """The words that come, without those that only stand in the list."""
+        here = np.bincount(self.codes + 1, minlength=len(self.words) + 1)[1:] > 0
+        return [word for word, comes in zip(self.words, here.tolist(), strict=True) if comes]
+
+    def stripped(self) -> Words:
+        """Without the blanks around words."""
+        return Words(self.codes, [word.strip() for word in self.words])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The entries as objects, None where one lacks."""
+        return np.array([*self.words, None], object)[self.codes]
+
+
+Column = npt.NDArray[Any] | Words
+
+
+def column_of(name: str, value: Any) -> Column:
+    """`value` as an array of its own type, or as words where it holds text."""
+    if isinstance(value, Words):
+        return value
+    array = array_of(name, value)
+    if array.ndim == 1 and (array.dtype.kind in "UT" or (array.dtype.kind == "O" and _starts_with_text(array))):
+        return Words.of(value if isinstance(value, (list, tuple)) else array.tolist())  # numpy makes text of numbers
+    return array
+
+
+def _starts_with_text(array: npt.NDArray[Any]) -> bool:
+    """Is the first entry that does not lack a word?"""
+    return isinstance(next((entry for entry in array if entry is not None and entry == entry), None), str)
+
+
 def array_of(name: str, value: Any) -> npt.NDArray[Any]:
     """`value` as an array of its own type, refused where a mask would be ignored."""
     if _is_masked(value):
@@ -35,15 +99,15 @@ def array_of(name: str, value: Any) -> npt.NDArray[Any]:
         _checks.fail(f"{name} must be an array of numbers: {problem}")
 
 
-def equally_long(given: Mapping[str, Any], where: str = "") -> dict[str, npt.NDArray[Any]]:
-    """The columns as arrays of their own types, all 1-D and as long as the first."""
-    arrays = {name: array_of(name, value) for name, value in given.items()}
-    first = next(iter(arrays))
-    for name, array in arrays.items():
-        right = array.ndim == 1 and array.size == arrays[first].size
-        must = f"1-D and as long as {first} ({arrays[first].size})"
-        _checks.must(right, f"{name} must be {must}: got shape {array.shape}{where}")
-    return arrays
+def equally_long(given: Mapping[str, Any], where: str = "") -> dict[str, Column]:
+    """The columns with their own types, all 1-D and as long as the first."""
+    found = {name: column_of(name, value) for name, value in given.items()}
+    first = next(iter(found))
+    length = math.prod(found[first].shape)
+    for name, column in found.items():
+        must = f"1-D and as long as {first} ({length})"
+        _checks.must(column.shape == (length,), f"{name} must be {must}: got shape {column.shape}{where}")
+    return found
 
 
 def _is_masked(value: Any) -> bool:
@@ -95,15 +159,19 @@ def whole_numbers(
 
 def flags(name: str, value: Any, place: Place | None = None) -> npt.NDArray[np.bool_]:
     """Contiguous bool, from 0 and 1 and from words, too."""
-    raw = array_of(name, value)
-    if raw.dtype.kind == "b":
+    raw = column_of(name, value)
+    if isinstance(raw, Words):
+        spelled = [str(word).strip().lower() for word in [*raw.words, None]]
+        true, false = (np.array([word in listed for word in spelled])[raw.codes] for listed in (_TRUE, _FALSE))
+    elif raw.dtype.kind == "b":
         return np.asarray(raw, order="C")
-    if raw.dtype.kind in NUMBERS:
+    elif raw.dtype.kind in NUMBERS:
         true, false = raw == 1, raw == 0
     else:
         words = np.char.lower(np.char.strip(raw.astype(str)))
         true, false = (np.logical_or.reduce([words == word for word in listed]) for listed in (_TRUE, _FALSE))
-    refuse_where(~(true | false), "be 0, 1, true or false", name, raw, place)
+    if not (true | false).all():
+        refuse_where(~(true | false), "be 0, 1, true or false", name, array_of(name, raw), place)
     return np.asarray(true, order="C")
 
 

@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
+from robustmdp.models.columns import Words
+from robustmdp.models.frames import is_frame
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
-from robustmdp.models.trajectory import Trajectory, Transitions
+from robustmdp.models.naming import Numbering
+from robustmdp.models.trajectory import Trajectory
+from robustmdp.models.transitions import Transitions
 
 SMOOTHING = {"none": 0.0, "half": 0.5, "laplace": 1.0}
 _ROOM = 1 << 28  # entries of a table over states and actions: 2 GB
@@ -94,12 +98,13 @@ class Counts:
             f"the known model must have all states and actions of the log ({self.n_states}, {self.n_actions}): "
             f"got ({known.n_states}, {known.n_actions})",
         )
+        counts = self._renumbered(known)
         known = known.without_noise()  # counts are of successors
         lengths = np.diff(known.indptr)
         rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
         ends = known.indices == known.n_states
         tally = Tally(known.n_states, known.n_actions)
-        tally.merge(*self._entries(tally))
+        tally.merge(*counts._entries(tally))
         places = np.where(ends, 0, known.indices)
         key = tally.key(np.repeat(known.states, lengths), np.repeat(known.actions, lengths), places, False)
         fresh = ~ends & ~np.isin(key, tally.keys)
@@ -110,6 +115,12 @@ class Counts:
             state_names=known.state_names or _matching(self.state_names, known.n_states),
             action_names=known.action_names or _matching(self.action_names, known.n_actions),
         )
+
+    def _renumbered(self, known: MDP) -> Counts:
+        """With the numbers that the names have in another model; rows keep their order."""
+        states = _numbers_in("state", self.state_names, known.state_names, self.n_states)
+        actions = _numbers_in("action", self.action_names, known.action_names, self.n_actions)
+        return replace(self, state=states[self.state], action=actions[self.action], next_state=states[self.next_state])
 
     def probabilities(self, smoothing: str = "half") -> FloatArray:
         """(n_i + c)/(n + c k) over the k listed successors of each pair, (nnz,), with c = 0, 1/2 or 1.
@@ -184,18 +195,17 @@ class Estimate(NamedTuple):
     unseen: IntArray
 
 
-def estimate(
-    log: Trajectory, discount: float | None = None, *, smoothing: str = "half", known: MDP | None = None
-) -> Estimate:
+def estimate(log: Any, discount: float | None = None, *, smoothing: str = "half", known: MDP | None = None) -> Estimate:
     """Count the transitions of a log and make a model of them.
 
     Parameters
     ----------
-    log : Trajectory
+    log : Trajectory, or a table that `Trajectory.from_frame` takes
     discount : that of the log by default
     smoothing : "none", n_i/n; "half", (n_i + 1/2)/(n + k/2), around which `radius_from_counts` has its radii;
         "laplace", (n_i + 1)/(n + k). The k successors are those that were seen or that `known` lists.
-    known : a model whose transitions are listed as possible, optional; with at least the log's states and actions
+    known : a model whose transitions are listed as possible, optional; with at least the log's states and actions.
+        Where both have names, these say which state is which.
 
     >>> log = Trajectory([0, 0, 0, 1], [0, 0, 0, 0], [1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1], n_actions=2)
     >>> found = estimate(log, 0.9, smoothing="laplace")
@@ -204,11 +214,27 @@ def estimate(
     """
     _types.check_arguments(estimate, {"smoothing": smoothing, "known": known})
     if not isinstance(log, Trajectory):
-        raise TypeError(f"log must be a Trajectory, such as rm.read_log(path): got {type(log).__name__}")
+        if not is_frame(log):
+            raise TypeError(
+                "log must be a Trajectory, such as rm.read_log(path), or a table of pandas, polars or Arrow: "
+                f"got {type(log).__name__}"
+            )
+        log = Trajectory.from_frame(log)
     chosen = log.discount if discount is None else discount
     _checks.must(chosen is not None, "discount must be given: the log has none")
     counts = Counts.of(log) if known is None else Counts.of(log).with_successors(known)
     return Estimate(counts.model(_checks.model_discount(chosen), smoothing), counts, counts.unseen)
+
+
+def _numbers_in(kind: str, names: tuple[str, ...] | None, others: tuple[str, ...] | None, count: int) -> IntArray:
+    """The numbers that names have elsewhere; the same numbers where either side has none."""
+    if names is None or others is None or names == others:
+        return np.arange(count)
+    missing = sorted(set(names).difference(others))
+    _checks.must(
+        not missing, f"the known model must have all {kind}s of the log: it lacks {_display.shortlist(missing)}"
+    )
+    return Numbering.of(others).encode(kind, Words.of(names))
 
 
 def _matching(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:

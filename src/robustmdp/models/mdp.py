@@ -179,6 +179,9 @@ class MDP(StateActionSpace):
     ) -> MDP:
         """From five equally long 1-D arrays, one entry per transition, in any order.
 
+        States and actions are whole numbers, or names, which are numbered in the order of their letters or as in
+        `state_names` and `action_names`.
+
         Entries with the same state, action, successor and end flag are merged: probabilities add, rewards take their
         conditional mean. An entry that is `terminated`, or whose successor is `n_states`, leads to the end.
         """
@@ -193,6 +196,22 @@ class MDP(StateActionSpace):
             names=(state_names, action_names),
         )
         return mdp._described(labels, initial)
+
+    @staticmethod
+    def from_frame(frame: Any, discount: float) -> MDP:
+        """From a table of pandas, polars or Arrow, or a dict of columns; one row per transition, in any order.
+
+        Its columns are state, action, next_state, probability and reward, or craam's names of these, and perhaps
+        terminated; see `from_rows`.
+
+        >>> frame = {"state": ["new", "worn"], "action": ["run", "fix"], "next_state": ["worn", "new"]}
+        >>> world = MDP.from_frame({**frame, "probability": [1.0, 1.0], "reward": [5.0, -3.0]}, 0.9)
+        >>> world.state_names, world.action_names, world.n_pairs
+        (('new', 'worn'), ('fix', 'run'), 2)
+        """
+        from robustmdp.models import building
+
+        return building.from_frame(frame, discount)
 
     @staticmethod
     def from_gymnasium(env_or_id: Any, discount: float, **parameters: Any) -> MDP:

@@ -128,7 +128,8 @@ class RowSource:
             raise ValueError(
                 f"rows must return the transitions of states {first} to {last - 1}: {call} raised {kind}: {error}"
             ) from error
-        raw = columns.equally_long(_by_name(given, call), f" in {call}")
+        found = columns.equally_long(_by_name(given, call), f" in {call}")
+        raw = {name: np.asarray(column) for name, column in found.items()}
         _checks.must(len(raw["state"]) > 0, f"{call} must return transitions of every state: got none")
 
         def place(name: str, row: int) -> str:

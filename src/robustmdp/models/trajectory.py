@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
 from operator import index
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,60 +14,24 @@ import numpy.typing as npt
 from robustmdp import _checks, _display
 from robustmdp.models import columns
 from robustmdp.models.columns import Place
-
-INDICES = ("state", "next_state", "action")
-COLUMNS = ("state", "action", "reward", "next_state", "terminated")
-BLOCK = 65536  # transitions read at a time: large enough for numpy to be fast, 2 MB as arrays
-WINDOW = 4 * BLOCK  # transitions that a streamed replay holds and shuffles at a time
-
-RawColumns = Mapping[str, npt.NDArray[Any]]
-
-
-class Transitions(NamedTuple):
-    """Equally long 1-D arrays, one entry per transition."""
-
-    state: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int64]
-    reward: npt.NDArray[np.float64]
-    next_state: npt.NDArray[np.int64]
-    terminated: npt.NDArray[np.bool_]
-
-
-class Source(Protocol):
-    """Where the transitions of one pass come from; read as often as asked, and sent to other processes by pickling."""
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-
-    @property
-    def length(self) -> int | None:
-        """How many transitions, None where only a full read would tell."""
-
-    @property
-    def expected_length(self) -> int:
-        """The length, or an estimate that is the same each time."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of the content, not of the name."""
-
-    def sizes(self) -> tuple[int, int] | None:
-        """How many states and actions, None where only a full read would tell."""
-
-    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        """The named columns as they are, in blocks of any size, from transition `start` on; `terminated` may lack."""
-
-    def place(self, name: str, row: int) -> str:
-        """Where an entry stands, in the words of an error message."""
-
-    @property
-    def window(self) -> int:
-        """How many transitions a replay holds in memory and shuffles together."""
-
-    @property
-    def kept_length(self) -> int:
-        """Up to which length a replay keeps all transitions after its first pass; 0: each pass reads the source."""
+from robustmdp.models.frames import Frame
+from robustmdp.models.headers import find_log_columns
+from robustmdp.models.naming import KINDS, Census, Numbering, Numberings, number_columns
+from robustmdp.models.transitions import (
+    BLOCK,
+    COLUMNS,
+    INDICES,
+    Arrays,
+    Kept,
+    RawColumns,
+    Source,
+    Transitions,
+    each,
+    fingerprint,
+    part,
+    read_only,
+    recut,
+)
 
 
 class Trajectory:
@@ -81,17 +43,21 @@ class Trajectory:
 
     Parameters
     ----------
-    state, action, next_state : (n,) whole numbers
+    state, action, next_state : (n,) whole numbers, or names, which are numbered in the order of their letters
     reward : (n,) finite numbers
     terminated : (n,) flags, all False by default
     n_states, n_actions : the largest index seen + 1 by default
     discount : float in [0, 1), or None
+    state_names, action_names : their names by number, optional; columns of names are numbered as in these
 
     >>> log = Trajectory([0, 1, 0], [0, 0, 1], [1.0, 0.0, 2.0], [1, 0, 0], [False, False, True])
     >>> log.length, log.n_states, log.n_actions
     (3, 2, 2)
     >>> [piece.reward.tolist() for piece in log.chunks(size=2)]
     [[1.0, 0.0], [2.0]]
+    >>> log = Trajectory(["new", "worn"], ["run", "fix"], [5.0, -3.0], ["worn", "new"])
+    >>> log.state_names, [piece.action.tolist() for piece in log.chunks()]
+    (('new', 'worn'), [[1, 0]])
     """
 
     def __init__(
@@ -111,16 +77,49 @@ class Trajectory:
         given = dict(zip(COLUMNS, (state, action, reward, next_state, terminated), strict=True))
         if terminated is None:
             del given["terminated"]
-        raw = {name: columns.array_of(name, array) for name, array in given.items()}
-        count = raw["state"].size
-        for name, array in raw.items():
-            _checks.must(
-                array.shape == (count,), f"{name} must be 1-D and as long as state ({count}): got shape {array.shape}"
-            )
-        _checks.must(count > 0, "a trajectory must hold at least one transition: got none")
-        clean = _clean(raw, (_size("n_states", n_states), _size("n_actions", n_actions)), _Arrays.place)
-        own = _each(np.copy, clean)  # the caller may change theirs
-        self._set(_Arrays(own), n_states, n_actions, discount, state_names, action_names)
+        raw = columns.equally_long(given)
+        _checks.must(len(raw["state"]) > 0, "a trajectory must hold at least one transition: got none")
+        numbered, names = number_columns(raw, (state_names, action_names))
+        clean = _clean(
+            numbered, (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions)), Arrays.place
+        )
+        own = each(np.copy, clean)  # the caller may change theirs
+        self._set(Arrays(own), n_states, n_actions, discount, *names)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        columns: Mapping[str, str | None] | None = None,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        discount: float | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> Trajectory:
+        """From a table of pandas, polars or Arrow, or a dict of columns; one row per transition, in order.
+
+        Parameters
+        ----------
+        frame : columns state, action, reward, next_state and perhaps terminated, or one of the other names that
+            `rm.read_log` knows; states and actions as whole numbers or as names
+        columns : what the frame calls them, as in {"state": "depot"}
+
+        >>> frame = {"state": ["new", "worn"], "action": ["run", "fix"], "next_state": ["worn", "new"]}
+        >>> Trajectory.from_frame({**frame, "reward": [5, -3]}).action_names
+        ('fix', 'run')
+        """
+        table = Frame.of(frame)
+        found = find_log_columns(columns or {}, table.names, "the frame")
+        return cls(
+            **{name: table.column(own) for name, own in found.items()},
+            n_states=n_states,
+            n_actions=n_actions,
+            discount=discount,
+            state_names=state_names,
+            action_names=action_names,
+        )
 
     @classmethod
     def from_source(
@@ -150,34 +149,67 @@ class Trajectory:
         self._source = source
         self._passes = 1
         self._seed: int | None = None
-        self._kept: _Kept | None = None
-        self._given = (_size("n_states", n_states), _size("n_actions", n_actions))
+        self._kept: Kept | None = None
+        self._given = (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions))
         self.discount = None if discount is None else _checks.discount(discount)
-        self.state_names = None if state_names is None else _checks.names("state", state_names, self.n_states)
-        self.action_names = None if action_names is None else _checks.names("action", action_names, self.n_actions)
+        names = (state_names, action_names)
+        checked = [
+            None if given is None else _checks.names(kind, given, len(given) if has else self._size(place))
+            for place, (kind, given, has) in enumerate(zip(KINDS, names, source.named, strict=True))
+        ]
+        self._names = (checked[0], checked[1])
 
     @property
     def n_states(self) -> int:
-        """As given, or the largest state or next state + 1."""
-        return self._given[0] or self._sizes[0]
+        """As given, the number of names, or the largest state or next state + 1."""
+        return self._size(0)
 
     @property
     def n_actions(self) -> int:
-        """As given, or the largest action + 1."""
-        return self._given[1] or self._sizes[1]
+        """As given, the number of names, or the largest action + 1."""
+        return self._size(1)
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """As given, or those in the log, sorted."""
+        numbering = self._numbering(0)
+        return numbering.names if numbering else self._names[0]
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """As given, or those in the log, sorted."""
+        numbering = self._numbering(1)
+        return numbering.names if numbering else self._names[1]
+
+    def _size(self, kind: int) -> int:
+        """How many states (0) or actions (1)."""
+        numbering = self._numbering(kind)
+        return self._given[kind] or (len(numbering.names) if numbering else self._sizes[kind])
+
+    def _numbering(self, kind: int) -> Numbering | None:
+        """The names of states (0) or actions (1) where the source has names."""
+        if not self._source.named[kind]:
+            return None
+        own = self._names[kind]
+        numbering = Numbering.of(own) if own else self._census.numberings[kind]
+        size = self._given[kind]
+        if numbering and size:
+            _checks.names(tuple(KINDS)[kind], numbering.names, size)
+        return numbering
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:
         known = self._source.sizes()
-        if known is not None and max(known) <= columns.LARGEST + 1:
-            return known
-        # A log that does not tell, or tells of too many, is read once for its indices alone: errors name the entry.
-        largest = dict.fromkeys(INDICES, -1)
+        return known if known is not None and max(known) <= columns.LARGEST + 1 else self._census.sizes
+
+    @cached_property
+    def _census(self) -> Census:
+        """A log that does not tell, or tells of too many, is read once for its indices alone: errors name the entry."""
+        census = Census(self._source.named)
         for raw, place in self._placed(0, INDICES):
-            for name in INDICES:
-                largest[name] = max(largest[name], int(_indices(name, raw[name], None, place).max()))
-        _checks.must(largest["state"] >= 0, f"{self._source.name} must hold at least one transition: got none")
-        return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
+            census.add(raw, place)
+        _checks.must(min(census.sizes) > 0, f"{self._source.name} must hold at least one transition: got none")
+        return census
 
     @property
     def length(self) -> int | None:
@@ -206,7 +238,7 @@ class Trajectory:
         start = index(start)
         _checks.must(start >= 0, f"start must be at least 0: got {start}")
         blocks = self._in_order(start) if self._seed is None else self._shuffled(start, self._seed)
-        return map(_read_only, _recut(blocks, repeat(size)))
+        return map(read_only, recut(blocks, repeat(size)))
 
     @property
     def replayed(self) -> bool:
@@ -241,9 +273,9 @@ class Trajectory:
 
     def _in_order(self, start: int) -> Iterator[Transitions]:
         """One pass in blocks of any size, checked."""
-        sizes = (self.n_states, self.n_actions)
+        sizes, numberings = (self.n_states, self.n_actions), (self._numbering(0), self._numbering(1))
         for raw, place in self._placed(start, COLUMNS):
-            yield _clean(raw, sizes, place)
+            yield _clean(raw, sizes, place, numberings)
 
     def _placed(self, start: int, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
         """Each block of the source with the places of its entries."""
@@ -263,11 +295,11 @@ class Trajectory:
         start -= done * (length or 0)
         for number in range(done, self._passes):
             rng = np.random.default_rng([seed, number])
-            for window in _recut(self._pass(), self._windows(rng)):
+            for window in recut(self._pass(), self._windows(rng)):
                 count = len(window.state)
                 order = rng.permutation(count)[start:]
                 for first in range(0, len(order), BLOCK):
-                    yield _part(window, order[first : first + BLOCK])
+                    yield part(window, order[first : first + BLOCK])
                 start = max(start - count, 0)
 
     def _pass(self) -> Iterator[Transitions]:
@@ -278,7 +310,7 @@ class Trajectory:
         return self._keep(length) if self._kept is None else self._kept.blocks()
 
     def _keep(self, length: int) -> Iterator[Transitions]:
-        kept = _Kept(length)
+        kept = Kept(length)
         for block in self._in_order(0):
             kept.append(block)
             yield block
@@ -296,7 +328,8 @@ class Trajectory:
 
     def _fields(self) -> _display.Fields:
         # Showing a log must not read it.
-        known = self.__dict__.get("_sizes") or self._source.sizes() or (None, None)
+        read = "_sizes" in self.__dict__ or "_census" in self.__dict__
+        known = (self.n_states, self.n_actions) if read else self._source.sizes() or (None, None)
         states, actions = (given or found for given, found in zip(self._given, known, strict=True))
         length = f"about {self.expected_length:,}" if self.length is None else f"{self.length:,}"
         fields = [
@@ -306,11 +339,9 @@ class Trajectory:
             ("actions", f"{actions:,}" if actions else "not counted yet"),
             ("discount", "not given" if self.discount is None else f"{self.discount:g}"),
         ]
-        if self.state_names:
-            fields.append(("state names", _display.shortlist(self.state_names)))
-        if self.action_names:
-            fields.append(("action names", _display.shortlist(self.action_names)))
-        return fields
+        names = (self.state_names, self.action_names) if read else self._names
+        listed = zip(KINDS, names, strict=True)
+        return fields + [(f"{kind} names", _display.shortlist(each)) for kind, each in listed if each]
 
     def __repr__(self) -> str:
         return _display.as_text("Trajectory", self._fields())
@@ -319,85 +350,7 @@ class Trajectory:
         return _display.as_html("Trajectory", self._fields())
 
 
-class _Kept:
-    """One pass in memory, 21 bytes per transition: 32 bits are enough for any state and action that is allowed."""
-
-    def __init__(self, length: int) -> None:
-        kinds = (np.int32, np.int32, np.float64, np.int32, np.bool_)
-        self._columns: list[npt.NDArray[Any]] = [np.empty(length, kind) for kind in kinds]
-        self._count = 0
-
-    def append(self, block: Transitions) -> None:
-        """The next transitions; those beyond the length are left to the source, which refuses them."""
-        first = self._count
-        self._count += len(block.state)
-        for column, values in zip(self._columns, block, strict=True):
-            room = column[first : self._count]
-            room[:] = values[: len(room)]
-
-    def blocks(self) -> Iterator[Transitions]:
-        """All of them, as they came."""
-        for first in range(0, self._count, BLOCK):
-            state, action, reward, following, ended = (column[first : first + BLOCK] for column in self._columns)
-            yield Transitions(
-                state.astype(np.int64), action.astype(np.int64), reward, following.astype(np.int64), ended
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class _Arrays:
-    """Transitions in memory, checked when they came in and unchangeable since."""
-
-    transitions: Transitions
-    name = "memory"
-    kept_length = 0
-
-    def __post_init__(self) -> None:
-        _read_only(self.transitions)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Arrays, (self.transitions,)  # a copy is made read-only again
-
-    @property
-    def length(self) -> int:
-        return len(self.transitions.state)
-
-    @property
-    def expected_length(self) -> int:
-        return self.length
-
-    @property
-    def window(self) -> int:
-        return self.length
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(*self.transitions)
-
-    def sizes(self) -> tuple[int, int]:
-        state, action, _, following, _ = self.transitions
-        return int(max(state.max(), following.max())) + 1, int(action.max()) + 1
-
-    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        yield {name: getattr(self.transitions, name)[start:] for name in names}
-
-    @staticmethod
-    def place(name: str, row: int) -> str:
-        return f"{name}[{row}]"
-
-
-def fingerprint(*parts: npt.NDArray[Any] | bytes | int | str) -> str:
-    """A short hash of the parts in their order."""
-    total = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            total.update(part.data)
-        else:
-            total.update(part if isinstance(part, bytes) else f"{part};".encode())
-    return total.hexdigest()[:16]
-
-
-def _size(name: str, value: int | None) -> int | None:
+def _checked_size(name: str, value: int | None) -> int | None:
     if value is None:
         return None
     size, most = _checks.positive_integer(name, value), columns.LARGEST + 1
@@ -405,52 +358,26 @@ def _size(name: str, value: int | None) -> int | None:
     return size
 
 
-def _clean(raw: RawColumns, sizes: tuple[int | None, int | None], place: Place) -> Transitions:
+def _clean(
+    raw: RawColumns,
+    sizes: tuple[int | None, int | None],
+    place: Place,
+    numberings: Numberings = (None, None),
+) -> Transitions:
     """The columns with their types, or an error that names the first wrong entry of a column."""
     ended = raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool))
+
+    def indices(name: str, kind: int) -> npt.NDArray[np.int64]:
+        numbering, size = numberings[kind], sizes[kind]
+        if numbering is not None:
+            return numbering.encode(name, raw[name], place)
+        most = None if size is None else size - 1
+        return columns.whole_numbers(name, raw[name], most, place, kinds=columns.NUMBERS_OR_FLAGS)
+
     return Transitions(
-        state=_indices("state", raw["state"], sizes[0], place),
-        action=_indices("action", raw["action"], sizes[1], place),
+        state=indices("state", 0),
+        action=indices("action", 1),
         reward=columns.finite_numbers("reward", raw["reward"], place, kinds=columns.NUMBERS_OR_FLAGS),
-        next_state=_indices("next_state", raw["next_state"], sizes[0], place),
+        next_state=indices("next_state", 0),
         terminated=columns.flags("terminated", ended, place),
     )
-
-
-def _indices(name: str, raw: npt.NDArray[Any], size: int | None, place: Place) -> npt.NDArray[np.int64]:
-    most = None if size is None else size - 1
-    return columns.whole_numbers(name, raw, most, place, kinds=columns.NUMBERS_OR_FLAGS)
-
-
-def _each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
-    return Transitions(*map(change, transitions))
-
-
-def _part(transitions: Transitions, which: slice | npt.NDArray[np.int64]) -> Transitions:
-    return _each(lambda column: column[which], transitions)
-
-
-def _recut(blocks: Iterator[Transitions], sizes: Iterator[int]) -> Iterator[Transitions]:
-    """The same transitions in pieces of the given sizes, the last one shorter."""
-    held: list[Transitions] = []
-    missing = next(sizes)
-    for block in blocks:
-        while len(block.state) >= missing:
-            yield _joined([*held, _part(block, slice(missing))])
-            block = _part(block, slice(missing, None))
-            held, missing = [], next(sizes)
-        if len(block.state):
-            held.append(block)
-            missing -= len(block.state)
-    if held:
-        yield _joined(held)
-
-
-def _joined(parts: list[Transitions]) -> Transitions:
-    return parts[0] if len(parts) == 1 else Transitions(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _read_only(transitions: Transitions) -> Transitions:
-    for column in transitions:
-        column.flags.writeable = False
-    return transitions

@@ -9,16 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp.ambiguity.distance import distance
 from robustmdp.divergences import FDivergence, TotalVariation, check_divergence
 from robustmdp.models import Counts
+from robustmdp.tuning.bootstrap import Bootstrap, nominal
 
 FloatArray = npt.NDArray[np.float64]
 
-_SIMULATIONS = 4000
-_KEPT_BACK = 0.39  # of the allowed error: counts are whole numbers, and the truth is not the estimate
-_FEW = 1000  # counts up to which whole numbers show, and two successors are enumerated
-_ENUMERATED = 10_000  # outcomes, truths times data
 METHODS = ("simulated", "asymptotic", "finite-sample")
 
 
@@ -126,56 +122,7 @@ def _radius(divergence: FDivergence, confidence: float, method: str | None, seed
         if divergence == TotalVariation():
             return lambda row: _total_variation_bound(confidence, row)
         return lambda row: _box_bound(divergence, confidence, row)
-    return lambda row: _bootstrap(divergence, confidence, row, seed)
-
-
-def nominal(row: FloatArray) -> FloatArray:
-    """(n_i + 1/2)/(n + k/2) along the last axis."""
-    shares: FloatArray = (row + 0.5) / (row.sum(axis=-1, keepdims=True) + 0.5 * row.shape[-1])
-    return shares
-
-
-def _bootstrap(divergence: FDivergence, confidence: float, row: FloatArray, seed: int) -> float:
-    """The quantile of D(p || nominal of data from p) with p from Jeffreys' posterior.
-
-    Varying p, instead of fixing it at the estimate, smooths the steps that whole numbers put into the quantile.
-    """
-    level = 1.0 - (1.0 - _KEPT_BACK) * (1.0 - confidence)
-    if len(row) == 2 and row[0] <= _FEW:
-        return _enumerated(divergence, level, row)
-    return _simulated(divergence, level, row, seed)
-
-
-def _simulated(divergence: FDivergence, level: float, row: FloatArray, seed: int) -> float:
-    """The quantile by drawing."""
-    rng = np.random.default_rng(seed)
-    truths = rng.dirichlet(row + 0.5, _SIMULATIONS)
-    # Rounding may lift a sum of probabilities above 1, which the sampler refuses.
-    truths = np.clip(truths, np.finfo(float).tiny, None)
-    truths /= truths.sum(axis=1, keepdims=True) * (1.0 + 4.0 * np.finfo(float).eps)
-    data = rng.multinomial(int(row.sum()), truths)
-    distances = distance(divergence, truths, nominal(data.astype(np.float64)))
-    return float(np.quantile(distances, level, method="higher"))
-
-
-def _enumerated(divergence: FDivergence, level: float, row: FloatArray) -> float:
-    """The same for two successors without drawing: where steps are highest, noise would be felt most.
-
-    The truths are quantiles of the posterior; the data, all that are likely.
-    """
-    from scipy.special import betaincinv, betaln, xlogy
-
-    few, total = row[0], row.sum()
-    reach = 12.0 * math.sqrt(few + 1.0) + 10.0
-    first = np.arange(max(0.0, math.floor(few - reach)), min(total, few + reach) + 1.0)
-    count = max(100, _ENUMERATED // len(first))
-    share = betaincinv(row[0] + 0.5, row[1] + 0.5, (np.arange(count) + 0.5) / count)
-    truths, data = np.stack([share, 1.0 - share], -1)[:, None], np.stack([first, total - first], -1)
-    chance = np.exp(xlogy(data, truths).sum(-1) - betaln(first + 1.0, total - first + 1.0)) / ((total + 1.0) * count)
-    distances = distance(divergence, truths, nominal(data)).ravel()
-    order = np.argsort(distances)
-    covered = np.cumsum(chance.ravel()[order])
-    return float(distances[order[min(int(np.searchsorted(covered, level)), len(order) - 1)]])
+    return Bootstrap(divergence, confidence, seed).radius
 
 
 def _asymptotic(divergence: FDivergence, confidence: float, row: FloatArray) -> float:

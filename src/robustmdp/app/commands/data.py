@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -26,9 +27,10 @@ _MOST_UNSEEN = 5
 def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Count the transitions of LOG, make a model of them, and say how far the truth may be.
 
-    LOG is a .csv or .parquet file with columns state, action, reward, next_state (and terminated), or minari:ID. Pairs
-    that were never seen are named. Smoothing: n_i/n, (n_i + 1/2)/(n + k/2) or (n_i + 1)/(n + k). The radii are for each
-    pair by itself, around "half"; "asymptotic" undercovers badly for small counts.
+    LOG is a .csv or .parquet file with columns state, action, reward, next_state (and terminated), or minari:ID; states
+    and actions are numbers or names. Pairs that were never seen are named. Smoothing: n_i/n, (n_i + 1/2)/(n + k/2) or
+    (n_i + 1)/(n + k). The radii are for each pair by itself, around "half"; "asymptotic" undercovers badly for small
+    counts.
 
     \b
     Example:
@@ -58,6 +60,8 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
                 "transitions": int(counts.count.sum()),
                 "states": counts.n_states,
                 "actions": counts.n_actions,
+                "state_names": counts.state_names,
+                "action_names": counts.action_names,
                 "visits": counts.visits,
                 "never_seen": unseen,
                 "radii": radii,
@@ -72,6 +76,10 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
         show.say(f"model    {written}, discount {discount:g}", whole=True)
 
 
+def _name(names: Sequence[str] | None, number: int) -> str:
+    return str(number) if names is None else names[number]
+
+
 def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidence: float) -> None:
     import numpy as np
 
@@ -82,7 +90,10 @@ def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidenc
         f"{counts.n_states:,} x {counts.n_actions:,} pairs of state and action"
     )
     if len(unseen):
-        first = ", ".join(f"({state}, {action})" for state, action in unseen[:_MOST_UNSEEN].tolist())
+        first = ", ".join(
+            f"({_name(counts.state_names, state)}, {_name(counts.action_names, action)})"
+            for state, action in unseen[:_MOST_UNSEEN].tolist()
+        )
         more = f" and {len(unseen) - _MOST_UNSEEN:,} more" if len(unseen) > _MOST_UNSEEN else ""
         show.say(f"never seen: {first}{more}")
     certain = int((np.diff(counts.indptr) == 1).sum())

@@ -16,7 +16,7 @@ from robustmdp.learning.sources.base import (
     hash_parts,
 )
 from robustmdp.models import Trajectory
-from robustmdp.models.trajectory import Transitions
+from robustmdp.models.transitions import Transitions
 
 
 class LogSource(Source):

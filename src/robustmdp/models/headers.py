@@ -1,0 +1,66 @@
+"""What the columns of tables are called: logs of transitions, and models as craam writes them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from robustmdp import _checks
+from robustmdp._display import listed
+
+LOG_COLUMNS = {
+    "state": ("state", "observation", "obs", "s"),
+    "action": ("action", "act", "a"),
+    "reward": ("reward", "rew", "r"),
+    "next_state": ("next_state", "next_observation", "next_obs", "s_next"),
+    "terminated": ("terminated", "terminal"),
+}
+MODEL_COLUMNS = {
+    "state": "idstatefrom",
+    "action": "idaction",
+    "next_state": "idstateto",
+    "probability": "probability",
+    "reward": "reward",
+}
+OUTCOME = "idoutcome"
+
+
+def find_log_columns(given: Mapping[str, str | None], present: Sequence[str], file: str) -> dict[str, str]:
+    """What the file calls each column."""
+    for name, own in given.items():
+        if name not in LOG_COLUMNS:
+            _checks.nearest("a key of columns", name, LOG_COLUMNS)
+        if own is not None and own not in present:
+            _checks.nearest(f"the {name} column of {file}", own, present)
+    known = dict(given)
+    for name in LOG_COLUMNS:
+        known.setdefault(name, next((own for own in LOG_COLUMNS[name] if own in present), None))
+    for name in list(LOG_COLUMNS)[:4]:
+        if known[name] is None:
+            free = [own for own in present if own not in known.values()]
+            close = difflib.get_close_matches(name, free, n=1)
+            hint = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
+            _checks.fail(f"{file} must have a column {name!r}: it has {listed(present)}{hint}")
+    found = {name: own for name, own in known.items() if own is not None}
+    for own in found.values():
+        _checks.must(list(present).count(own) == 1, f"the columns of {file} must all differ: {own!r} came twice")
+    if "terminated" not in given and "terminated" not in found and "done" in present:
+        _checks.fail(
+            f"columns must say what 'done' in {file} means: {{'terminated': 'done'}} if it marks true endings only, "
+            "{'terminated': None} to leave it out"
+        )
+    return found
+
+
+def find_model_columns(present: Sequence[str], name: str) -> dict[str, str]:
+    """What the columns of a file are, by craam's names or those of `MDP.from_rows`; with the outcome if it has one."""
+    columns = {ours: ours if ours in present and own not in present else own for ours, own in MODEL_COLUMNS.items()}
+    for own in columns.values():
+        if own not in present:
+            close = difflib.get_close_matches(own, present, n=1)
+            hint = f"; is it {close[0]!r}?" if close else ""
+            _checks.fail(f"{name} must have a column {own!r}: it has {listed(present)}{hint}")
+    columns |= {"outcome": OUTCOME} if OUTCOME in present else {}
+    for own in columns.values():
+        _checks.must(present.count(own) == 1, f"the columns of {name} must all differ: {own!r} came twice")
+    return columns

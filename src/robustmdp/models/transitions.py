@@ -1,0 +1,188 @@
+"""Transitions as columns: what a source of them is, in memory or in a file, and how they are cut into pieces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from robustmdp.models.columns import Column
+
+INDICES = ("state", "next_state", "action")
+COLUMNS = ("state", "action", "reward", "next_state", "terminated")
+BLOCK = 65536  # transitions read at a time: large enough for numpy to be fast, 2 MB as arrays
+WINDOW = 4 * BLOCK  # transitions that a streamed replay holds and shuffles at a time
+
+RawColumns = Mapping[str, Column]
+
+
+class Transitions(NamedTuple):
+    """Equally long 1-D arrays, one entry per transition."""
+
+    state: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    reward: npt.NDArray[np.float64]
+    next_state: npt.NDArray[np.int64]
+    terminated: npt.NDArray[np.bool_]
+
+
+class Source(Protocol):
+    """Where the transitions of one pass come from; read as often as asked, and sent to other processes by pickling."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def length(self) -> int | None:
+        """How many transitions, None where only a full read would tell."""
+
+    @property
+    def expected_length(self) -> int:
+        """The length, or an estimate that is the same each time."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the content, not of the name."""
+
+    @property
+    def named(self) -> tuple[bool, bool]:
+        """Do the columns of states, and that of actions, hold names?"""
+
+    def sizes(self) -> tuple[int, int] | None:
+        """How many states and actions, None where only a full read would tell."""
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        """The named columns as they are, in blocks of any size, from transition `start` on; `terminated` may lack."""
+
+    def place(self, name: str, row: int) -> str:
+        """Where an entry stands, in the words of an error message."""
+
+    @property
+    def window(self) -> int:
+        """How many transitions a replay holds in memory and shuffles together."""
+
+    @property
+    def kept_length(self) -> int:
+        """Up to which length a replay keeps all transitions after its first pass; 0: each pass reads the source."""
+
+
+class Kept:
+    """One pass in memory, 21 bytes per transition: 32 bits are enough for any state and action that is allowed."""
+
+    def __init__(self, length: int) -> None:
+        kinds = (np.int32, np.int32, np.float64, np.int32, np.bool_)
+        self._columns: list[npt.NDArray[Any]] = [np.empty(length, kind) for kind in kinds]
+        self._count = 0
+
+    def append(self, block: Transitions) -> None:
+        """The next transitions; those beyond the length are left to the source, which refuses them."""
+        first = self._count
+        self._count += len(block.state)
+        for column, values in zip(self._columns, block, strict=True):
+            room = column[first : self._count]
+            room[:] = values[: len(room)]
+
+    def blocks(self) -> Iterator[Transitions]:
+        """All of them, as they came."""
+        for first in range(0, self._count, BLOCK):
+            state, action, reward, following, ended = (column[first : first + BLOCK] for column in self._columns)
+            yield Transitions(
+                state.astype(np.int64), action.astype(np.int64), reward, following.astype(np.int64), ended
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Transitions in memory, checked when they came in and unchangeable since."""
+
+    transitions: Transitions
+    name = "memory"
+    named = (False, False)
+    kept_length = 0
+
+    def __post_init__(self) -> None:
+        read_only(self.transitions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrays, (self.transitions,)  # a copy is made read-only again
+
+    @property
+    def length(self) -> int:
+        return len(self.transitions.state)
+
+    @property
+    def expected_length(self) -> int:
+        return self.length
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(*self.transitions)
+
+    def sizes(self) -> tuple[int, int]:
+        state, action, _, following, _ = self.transitions
+        return int(max(state.max(), following.max())) + 1, int(action.max()) + 1
+
+    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
+        yield {name: getattr(self.transitions, name)[start:] for name in names}
+
+    @staticmethod
+    def place(name: str, row: int) -> str:
+        return f"{name}[{row}]"
+
+
+def fingerprint(*parts: npt.NDArray[Any] | bytes | int | str) -> str:
+    """A short hash of the parts in their order."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total.update(part.data)
+        else:
+            total.update(part if isinstance(part, bytes) else f"{part};".encode())
+    return total.hexdigest()[:16]
+
+
+def each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
+    """What becomes of every column."""
+    return Transitions(*map(change, transitions))
+
+
+def part(transitions: Transitions, which: slice | npt.NDArray[np.int64]) -> Transitions:
+    """Some of them."""
+    return each(lambda column: column[which], transitions)
+
+
+def recut(blocks: Iterator[Transitions], sizes: Iterator[int]) -> Iterator[Transitions]:
+    """The same transitions in pieces of the given sizes, the last one shorter."""
+    held: list[Transitions] = []
+    missing = next(sizes)
+    for block in blocks:
+        while len(block.state) >= missing:
+            yield _joined([*held, part(block, slice(missing))])
+            block = part(block, slice(missing, None))
+            held, missing = [], next(sizes)
+        if len(block.state):
+            held.append(block)
+            missing -= len(block.state)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[Transitions]) -> Transitions:
+    return parts[0] if len(parts) == 1 else Transitions(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def read_only(transitions: Transitions) -> Transitions:
+    """The same arrays, which nothing writes to any more."""
+    for column in transitions:
+        column.flags.writeable = False
+    return transitions
