@@ -18,22 +18,30 @@ import numpy.typing as npt
 SUM_TOLERANCE = 1e-6
 
 
-def fail(sentence: str) -> NoReturn:
-    """Raise the error that users of this package catch."""
-    raise ValueError(sentence)
+def fail(
+    sentence: str, *, argument: str = "", advice: str = "", kind: type[Exception] = ValueError, **values: Any
+) -> NoReturn:
+    """Raise the error that users of this package catch.
+
+    It carries what another interface needs to say it in its own words: the name of the argument, with which a sentence
+    begins unless another one is given, what to do about it in Python, and the values that this advice speaks of.
+    """
+    error = kind(f"{sentence}{advice}")
+    vars(error).update(argument=argument or sentence.partition(" ")[0], advice=advice, values=values)
+    raise error
 
 
-def must(holds: bool, sentence: str) -> None:
+def must(holds: bool, sentence: str, *, argument: str = "", advice: str = "") -> None:
     """Raise unless the condition holds."""
     if not holds:
-        fail(sentence)
+        fail(sentence, argument=argument, advice=advice)
 
 
 def refuse_type(name: str, wanted: str, value: Any) -> NoReturn:
     """Raise for an argument of a wrong type: what it must be, and what came."""
-    if isinstance(value, type):
-        raise TypeError(f"{name} must be {wanted}: got the class {value.__name__}, where {value.__name__}() makes one")
-    raise TypeError(f"{name} must be {wanted}: got {show(value)}")
+    is_class = isinstance(value, type)
+    got = f"the class {value.__name__}, where {value.__name__}() makes one" if is_class else show(value)
+    fail(f"{name} must be {wanted}: got {got}", kind=TypeError)
 
 
 def show(value: Any) -> str:
@@ -130,13 +138,13 @@ def level(
     return float(array) if array.ndim == 0 else array
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:
+def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -> NoReturn:
     """Refuse an unknown name and suggest the nearest known one."""
     names = list(known)
     must(bool(names), f"{kind} must be left out: there is none to choose from, got {name!r}")
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.4)
     hint = f"; did you mean {next(n for n in names if n.lower() == close[0])!r}?" if close else ""
-    fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}")
+    fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}", argument=argument)
 
 
 def file_there(path: Path) -> None:

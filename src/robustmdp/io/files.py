@@ -172,7 +172,7 @@ def _discount(given: float | None, meta: Meta | None, name: str) -> float:
     if given is not None:
         return _checks.model_discount(given)
     if meta is None:
-        _checks.fail(f"discount must be given: {name} holds none, as in read({name!r}, discount=0.95)")
+        _checks.fail(f"discount must be given: {name} holds none", advice=f", as in read({name!r}, discount=0.95)")
     return meta.discount
 
 
@@ -181,7 +181,8 @@ def _from_gymnasium(path: str, discount: float | None, format: str | None) -> MD
     _checks.must(format is None, f"format must be left out for an environment: got {format!r}")
     _checks.must(bool(name), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
     if discount is None:
-        _checks.fail(f"discount must be given: an environment has none, as in read({path!r}, discount=0.95)")
+        advice = f", as in read({path!r}, discount=0.95)"
+        _checks.fail("discount must be given: an environment has none", advice=advice)
     return MDP.from_gymnasium(name, discount)
 
 

@@ -30,8 +30,9 @@ def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any
     table = getattr(getattr(env, "unwrapped", env), "P", None)
     if table is None:
         _checks.fail(
-            f"the environment must publish its transitions as env.unwrapped.P: {name} has none; MarkovianQLearning "
-            "learns without them where states and actions are discrete"
+            f"the environment must publish its transitions as env.unwrapped.P: {name} has none",
+            argument="environment",
+            advice="; MarkovianQLearning learns without them where states and actions are discrete",
         )
     rows = list(_transitions(table, name))
     _checks.must(len(rows) > 0, f"the environment must have at least one transition in its P: {name} has none")

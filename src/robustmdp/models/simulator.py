@@ -105,6 +105,8 @@ class Simulator:
         )
         low, high = self.reward_range
         _checks.must(
-            low <= number <= high, f"reward must lie in reward_range [{low:g}, {high:g}]: got {number} {where}"
+            low <= number <= high,
+            f"reward must lie in reward_range [{low:g}, {high:g}]: got {number} {where}",
+            argument="reward_range",
         )
         return number, successor, bool(terminated)

@@ -171,7 +171,7 @@ def test_columns_may_have_other_names(command: tuple[str, ...]) -> None:
     [
         (("log.csv", "--column", "state"), "--column must be NAME=OWN, as in terminated=done: got 'state'"),
         (("log.csv", "--column", "=done"), "--column must be NAME=OWN"),
-        (("log.csv", "--column", "stat=done"), "the NAME of --column must be one of"),
+        (("log.csv", "--column", "stat=done"), "a key of --column must be one of"),
         (("log.csv", "--column", "state=stae"), "did you mean 'state'?"),
         (("chain", "--column", "state=s"), "--column must come with a log: got 'chain'"),
     ],

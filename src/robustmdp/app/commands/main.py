@@ -43,7 +43,7 @@ class _Group(click.Group):
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
-            raise click.ClickException(printable(sentence(problem))) from None
+            raise click.ClickException(printable(sentence(problem, self._options(ctx)))) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
@@ -53,6 +53,12 @@ class _Group(click.Group):
             if not isinstance(problem, TaskFailed):
                 raise
             raise click.ClickException(str(problem)) from None
+
+    def _options(self, ctx: click.Context) -> list[str]:
+        """The names of the parameters of the command that was called."""
+        command = self.commands.get(ctx.invoked_subcommand or "")
+        parameters = [] if command is None else command.params
+        return [param.name or "" for param in parameters if isinstance(param, click.Option)]
 
 
 def _say(message: Warning | str, *place: Any) -> None:

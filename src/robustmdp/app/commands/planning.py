@@ -76,16 +76,21 @@ def _criterion(options: Mapping[str, Any]) -> Any:
     """What is summed; None for the discounted rewards."""
     from robustmdp import AverageReward, FiniteHorizon, TotalReward, _checks
 
-    steps = options["horizon"]
+    steps, solver = options["horizon"], options.get("solver", "auto")
     chosen = [name for name in ("horizon", "total", "average") if options[name] not in (None, False)]
     _checks.must(len(chosen) < 2, f"give {' or '.join(f'--{name}' for name in chosen)}, not both")
     if steps is not None:
         _checks.must(steps >= 1, f"--horizon must be at least 1: got {steps}")
+        _checks.must(solver == "auto", "--horizon must come without --solver")
         return FiniteHorizon(steps)
     if not chosen:
         return None
     what = "sums" if options["total"] else "averages"
     _checks.must(options["discount"] is None, f"--{chosen[0]} {what} rewards without a discount: leave --discount out")
+    known = [name for name in _SOLVERS if name != "dual-ascent"]
+    _checks.must(
+        solver in known, f"--total and --average must come with --solver {', '.join(known[:-1])} or {known[-1]}"
+    )
     return TotalReward() if options["total"] else AverageReward()
 
 

@@ -264,9 +264,11 @@ def parse_range(option: str, word: str | None) -> tuple[float, float] | None:
         return None
     low, _, high = word.partition("..")
     try:
-        return float(low), float(high)
+        ends = float(low), float(high)
     except ValueError:
         _checks.fail(f"{option} must be two numbers with dots between them, as in 0..1: got {word!r}")
+    _checks.must(ends[0] <= ends[1], f"{option} must rise: got {word}")
+    return ends
 
 
 def parse_solver(word: str, known: Sequence[str]) -> Any:
