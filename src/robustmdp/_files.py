@@ -10,8 +10,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from robustmdp import _checks
-
 
 @contextlib.contextmanager
 def whole(path: Path, prefix: str = "") -> Iterator[Path]:
@@ -63,7 +61,7 @@ def resolve_target(path: Path, name: str = "path") -> Path:
     kinds = {stat.S_ISDIR: "folder", stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket"}
     if not stat.S_ISREG(mode):
         kind = next((kind for holds, kind in kinds.items() if holds(mode)), "device")
-        _checks.fail(f"{name} must be a file: {path} is a {kind}")
+        raise ValueError(f"{name} must be a file: {path} is a {kind}")
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return target

@@ -57,6 +57,8 @@ def _format(path: Path, format: str | None, what: str) -> str:
 def _columns(solution: Solution) -> dict[str, list[Any]]:
     """Those of `Solution.columns`; with the step, or the probability of an action, where there are several."""
     columns = solution.columns()
+    if solution.status.code == "interrupted":  # a table has no other place for it
+        columns["status"] = [solution.status.code] * len(columns["state"])
     if solution.policy.dtype.kind != "f":
         return columns
     world = solution.adversary.mdp

@@ -90,7 +90,8 @@ def _learner(**options: Any) -> Any:
     )
     _checks.must(
         options["log"] is None or name in ("markovian", "plugin"),
-        f"--algorithm {name} must be able to ask about any pair, but a log only goes its way: use --algorithm markovian",
+        f"--algorithm {name} must be able to ask about any pair, but a log only goes its way: "
+        "use --algorithm markovian",
     )
     ambiguity = parse_ambiguity(options)
     _checks.must(

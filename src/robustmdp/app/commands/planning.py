@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,13 +34,13 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @given.threads_option
 @given.rows_option
 @given.solution_option
+@given.full_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
 
-    PROBLEM is a file, a Gymnasium id (gym:FrozenLake-v1), perhaps with parameters as in
-    'gym:FrozenLake-v1?is_slippery=false&map_name=8x8', or a ready-made world: see `robustmdp problems`. Without a
-    set the model is taken as true. Exit code 3: not converged.
+    PROBLEM is a file, a Gymnasium id such as gym:FrozenLake-v1?map_name=8x8, or a ready-made world: see `robustmdp
+    problems`. Without a set the model is taken as true. Exit code 3: not converged.
 
     \b
     Examples:
@@ -69,7 +70,8 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
 
     criterion_text = _criterion_text(options, mdp)
     word = "gain" if options["average"] else "value"
-    _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+    question = _Question(problem, criterion_text, mdp, ambiguity, word, options["tol"], options["horizon"])
+    _finish(question, run, as_json, quiet, rows, options["out"])
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
@@ -113,6 +115,7 @@ def _criterion_text(options: Mapping[str, Any], mdp: MDP) -> str:
 @given.threads_option
 @given.rows_option
 @given.solution_option
+@given.full_option
 @given.output_options
 def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """The best worst-case probability of reaching --goal in PROBLEM, with certified bounds.
@@ -148,7 +151,8 @@ def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     what = "rewards until" if options["rewards"] else "probability of"
     text = f"{what} {options['goal']}{f' within {steps:,} steps' if steps else ''}"
     word = "sum" if options["rewards"] else "probability"
-    _finish(_Question(problem, text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+    question = _Question(problem, text, mdp, ambiguity, word, options["tol"], steps)
+    _finish(question, run, as_json, quiet, rows, options["out"])
 
 
 def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None:
@@ -166,13 +170,22 @@ def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None
 
 @dataclass(frozen=True)
 class _Question:
-    """What a command asks: `criterion` in words, and what a value is called."""
+    """What a command asks: `criterion` in words, what a value is called, and the error or steps at which it ends."""
 
     problem: str
     criterion: str
     mdp: MDP
     ambiguity: Ambiguity
     word: str = "value"
+    tol: float = 1e-8
+    steps: int | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """The error that is small enough, roughly: values are at most as large as a model without doubt allows."""
+        low, high = self.mdp.value_range
+        size = max(abs(low), abs(high))
+        return self.tol * max(1.0, size if math.isfinite(size) else 1.0)
 
 
 def _finish(
@@ -181,26 +194,23 @@ def _finish(
     """Run it with a progress bar, write and print what it found, and leave with the exit code."""
     from robustmdp import io
     from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
+    from robustmdp.app.commands.progress import Bar, Steps
 
     with Bar(quiet) as bar:
-
-        def report(step: Any) -> None:
-            bar.show(f"Step {step.step}: certified error about {step.error_bound:.3g}")
-
-        solution = run(report)
+        solution = run(Steps(bar, question.accuracy, question.steps))
     interrupted = solution.status.code == "interrupted"
-    if out is not None and not interrupted:
-        io.write(solution, out)
     if as_json:
         record = show.solution_record(question.problem, question.mdp, question.ambiguity, solution)
-        show.print_json({**record, "criterion": question.criterion})
+        large = {"q": solution.q} if given.was_typed("full") else {}
+        show.print_json({**record, **large, "criterion": question.criterion})
     else:
         title = f"{question.problem}, {question.criterion}"
         show.print_solution(title, question.ambiguity, solution, rows, word=question.word)
+    if out is not None:  # after the answer, since a large table takes longer than its bounds
+        io.write(solution, out)
     if interrupted:
-        nothing = f"; nothing was written to {out}" if out is not None else ""
-        click.echo(f"Interrupted: the bounds are those of the last step{nothing}.", err=True)
+        written = f"; {out} has the status interrupted" if out is not None else ""
+        click.echo(f"Interrupted: the bounds are those of the last step{written}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
 

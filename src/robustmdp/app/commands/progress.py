@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -44,6 +45,7 @@ class Bar:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._stopped = True
+        self.show("Interrupted: bounding what there is")
         raise KeyboardInterrupt
 
     def check(self) -> None:
@@ -70,6 +72,33 @@ class Bar:
         if self._listening:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self._bar.stop()
+
+
+class Steps:
+    """Callback of a solver: progress in the logarithm of the certified error, from the first one to `accuracy`.
+
+    Of a solve with a number of `steps`, the share of these.
+    """
+
+    def __init__(self, bar: Bar, accuracy: float, steps: int | None = None) -> None:
+        self._bar, self._accuracy, self._steps = bar, accuracy, steps
+        self._largest, self._share = 0.0, 0.0
+
+    def __call__(self, step: Any) -> None:
+        error = step.error_bound
+        self._bar.show(f"Step {step.step:,}: certified error about {error:.3g}", self._advance(step.step, error))
+
+    def _advance(self, step: int, error: float) -> float | None:
+        """The share that is done, which never falls; None while no error is known."""
+        if self._steps is not None:
+            return step / self._steps
+        if not 0.0 < error < math.inf:
+            return self._share or None
+        self._largest = max(self._largest, error)
+        if self._accuracy < self._largest:
+            share = math.log(self._largest / error) / math.log(self._largest / self._accuracy)
+            self._share = max(self._share, min(share, 1.0))
+        return self._share
 
 
 def _is_ours() -> bool:

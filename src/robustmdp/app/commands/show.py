@@ -57,6 +57,7 @@ def print_rows(
     rows: Sequence[Sequence[Any]],
     *,
     limit: int | None = None,
+    total: int | None = None,
     things: str = "",
     numbers: Sequence[bool] | None = None,
 ) -> None:
@@ -70,8 +71,9 @@ def print_rows(
         _print_paragraphs(where, header, cells)
     else:
         where.print(flat if _width(flat, where).maximum <= where.width else tall)
-    if limit is not None and len(rows) > limit:
-        say(f"{len(rows) - limit:,} more{things}: use --rows {len(rows)} or --json to see all.")
+    total = len(rows) if total is None else total
+    if limit is not None and total > limit:
+        say(f"{total - limit:,} more{things}: use --rows {total} or --json to see all.")
 
 
 def _grid(header: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]) -> Any:
@@ -140,12 +142,17 @@ def print_solution(
     shares = columns.pop("probability", None)
     if shares is not None:
         columns["action"] = [choice_text(str(a), p) for a, p in zip(columns["action"], shares, strict=True)]
-    table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
-    cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
+    listed = list(columns.values())[: len(header)]
+
+    def cells_of(state: int) -> list[str]:
+        name, action, *numbers = (column[state] for column in listed)
+        return [str(name), str(action), *(_fixed(number, digits) for number in numbers)]
+
+    cells = [cells_of(state) for state in range(min(rows, n_states))]
     right = [place > 1 for place in range(len(header))]
-    print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, things=" states", numbers=right)
+    print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, total=n_states, things=" states", numbers=right)
     if certified and solution.confidence is not None and solution.visits is not None:
-        state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
+        state, _, middle, low, high = cells_of(int(solution.visits.sum(axis=1).argmax()))
         chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
     is_random = shares is not None and min(shares) < 1.0
@@ -172,7 +179,7 @@ def _decimals(bound: float) -> int:
 
 
 def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solution) -> dict[str, Any]:
-    """All that `solve` found."""
+    """What `solve` found, without Q, which is as large as the rest times the actions."""
     gains = {name: getattr(solution, name) for name in ("gain", "gain_lower", "gain_upper")}
     return {
         "problem": problem,
@@ -190,6 +197,5 @@ def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solu
         "value": solution.value,
         "lower": solution.lower,
         "upper": solution.upper,
-        "q": solution.q,
         **(gains if solution.gain is not None else {}),
     }
