@@ -219,6 +219,31 @@ def test_a_walk_that_hardly_drifts_has_the_odds_of_a_gambler() -> None:
     assert (odds <= found.upper + 1e-15).all()
 
 
+@pytest.mark.parametrize(("share", "helps"), [(0.15, False), (0.2, True), (0.25, True)])
+def test_rooms_that_one_can_stay_in_for_ten_billion_steps(share: float, helps: bool) -> None:
+    """A slippery grid with hazards: where walls shield a player from slips, every step's drift would add up."""
+    size = 12
+    states, moves = np.arange(size * size), ((0, 1), (1, 0), (0, -1), (-1, 0))
+    row, column = np.divmod(states, size)
+    rows = []
+    for action in range(4):
+        for turn, chance in ((0, 0.8), (1, 0.1), (3, 0.1)):
+            down, right = moves[(action + turn) % 4]
+            to = np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1)
+            rows.append((states, states * 0 + action, to, states * 0 + chance))
+    table = [np.concatenate(each) for each in zip(*rows, strict=True)]
+    mdp = rm.MDP.from_rows(*table, np.zeros(len(table[0])), 1.0)
+    hazard = np.random.default_rng(0).random(size * size) < share
+    hazard[[0, -1]] = False
+    p = mdp.probabilities
+    intervals = rm.Interval(np.where(p < 1.0, np.maximum(p - 0.05, 0.5 * p), 1.0), np.minimum(p + 0.05, 1.0))
+    doubt = rm.Optimistic(intervals) if helps else intervals
+    found = rm.reach(mdp, doubt, [size * size - 1], avoid=hazard, tol=1e-6)
+    assert found.converged
+    within = rm.reach(mdp, doubt, [size * size - 1], avoid=hazard, within=5_000)
+    assert (within.lower[0] <= found.upper).all()  # with more steps the probability only grows
+
+
 def test_total_reward_until_the_end() -> None:
     ends = rm.MDP.from_rows([0, 0], [0, 0], [0, 1], [0.5, 0.5], [1.0, 1.0], 1.0, n_states=1)
     total = rm.solve(ends, rm.Nominal(), criterion=rm.TotalReward())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ _LEAST_DRIFT = 2e-14  # of the values: less is lost in rounding
 _ATTEMPTS = 7
 _COARSER = 8.0
 _FINER = 0.4
+_GAP = 1e-3  # of the tolerance, between the values of two levels
 
 
 class Choices(NamedTuple):
@@ -47,7 +49,7 @@ class Bounds(NamedTuple):
     @property
     def width(self) -> float:
         """max(upper - lower)/2"""
-        return 0.5 * float(np.max(self.upper - self.lower))
+        return _half_width(self.lower, self.upper)
 
 
 class Bounding:
@@ -77,8 +79,11 @@ class Bounding:
             return None
         return w if float(np.max(np.abs(chain.cost - chain.product(w)))) <= 0.5 else None
 
-    def bounds(self, tol: float) -> Bounds | None:
-        """With an error of about tol * max(1, max|value|), where rounding allows it; None where nothing is proved."""
+    def bounds(self, tol: float, *, thorough: bool = False) -> Bounds | None:
+        """With an error of about tol * max(1, max|value|), where rounding allows it; None where nothing is proved.
+
+        A `thorough` attempt goes down to the least drift, and around states where it would add up.
+        """
         times = self.times()
         if times is None:
             return None
@@ -87,13 +92,47 @@ class Bounding:
         drift = max(_SHARE * tol * scale / max(1.0, float(times.max())), least)
         sides = self._lower_side(), self._upper_side()
         lower, upper = (self._proved(side, drift, self.choices.v) for side in sides)
-        if lower is not None and upper is not None:
-            width = 0.5 * float(np.max(upper - lower))
-            share = _FINER * tol * scale / width if width > tol * scale else 1.0
-            if share < 1.0 and share * drift >= least:  # some choices that are as good take longer
-                finer = [self._proved(side, share * drift, v) for side, v in zip(sides, (lower, upper), strict=True)]
-                lower, upper = (old if new is None else new for old, new in zip((lower, upper), finer, strict=True))
+        if lower is None or upper is None or _half_width(lower, upper) <= tol * scale:
+            return self._bounds(lower, upper)
+        finer = _FINER * tol * scale / _half_width(lower, upper) * drift
+        if thorough or finer >= least:  # some choices that are as good take longer
+            drift = least if thorough else finer
+            found = [self._proved(side, drift, v) for side, v in zip(sides, (lower, upper), strict=True)]
+            lower, upper = (old if new is None else new for old, new in zip((lower, upper), found, strict=True))
+        if thorough and _half_width(lower, upper) > tol * scale:
+            gap = _GAP * tol * scale
+            below, above = (
+                self._around_loops(side, start, other, least, gap)
+                for side, start, other in zip(sides, (lower, upper), (upper, lower), strict=True)
+            )
+            lower = lower if below is None else np.maximum(lower, below)
+            upper = upper if above is None else np.minimum(upper, above)
         return self._bounds(lower, upper)
+
+    def _around_loops(
+        self, side: Side, start: FloatArray, other: FloatArray, drift: float, gap: float
+    ) -> FloatArray | None:
+        """A bound that is constant where one can move about for so long that the drift of each step would add up.
+
+        States whose values in `other`, the opposite bound, are closer than `gap` share a level; if the proposal is no
+        bound, its own values tell the levels better.
+        """
+        if side.policy is not None or (self.problem.upper_rule if side.is_upper else self.problem.lower_rule) is not (
+            Rule.COLLAPSE
+        ):
+            return None
+        bellman, levels_at = side.bellman, other
+        for _ in range(_ATTEMPTS):
+            level = _levels(np.append(np.where(bellman.pinned, bellman.values, levels_at), 0.0), gap)
+            groups = graphs.level_components(bellman, self.problem.usable, bellman.pinned, level, rises=side.is_upper)
+            if not groups.internal.any():
+                return None
+            around = replace(side, groups=groups, linear=ChainSolver(can_end=True, by_graph=True))
+            proposed = around.propose(start, drift if side.is_upper else -drift, 0.25 * drift)
+            if proposed is None or self._holds(around, proposed):
+                return proposed
+            levels_at = proposed
+        return None
 
     def _bounds(self, lower: FloatArray | None, upper: FloatArray | None) -> Bounds | None:
         """What is proved together with what was known before."""
@@ -147,6 +186,18 @@ class Bounding:
             idle = _never_pays(bellman, usable)
         collapsed = groups if (groups.label >= 0).any() else None
         return Side(bellman, policy, is_upper, idle, collapsed, cap)
+
+
+def _half_width(lower: FloatArray, upper: FloatArray) -> float:
+    return 0.5 * float(np.max(upper - lower))
+
+
+def _levels(values: FloatArray, gap: float) -> npt.NDArray[np.int64]:
+    """A number for each value, rising with it; equal where no gap lies between them."""
+    order = np.argsort(values, kind="stable")
+    level = np.empty(len(values), dtype=np.int64)
+    level[order] = np.append(0, np.cumsum(np.diff(values[order]) > gap))
+    return level
 
 
 def _model_of(bellman: PinnedBellman, answer: Response) -> MDP:

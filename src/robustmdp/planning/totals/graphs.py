@@ -117,6 +117,39 @@ def end_components(
     return Groups(np.where(member, label[:-1], -1), alive)
 
 
+def level_components(
+    bellman: RobustBellman, usable: BoolArray, pinned: BoolArray, level: IntArray, *, rises: bool
+) -> Groups:
+    """Sets of states of one `level`, (S + 1,), in which one can move about without payoff, the levels ordered by worth.
+
+    Unlike end components they may leak to levels that are worth less: lower ones where worth `rises` with the level.
+    Ways to a level that is worth more leave the set; a set without any is left out unless it is closed.
+    """
+    mdp = bellman.mdp
+    states, starts, lengths = mdp.states, mdp.indptr[:-1], np.diff(mdp.indptr)
+    own, following = np.repeat(level[states], lengths), level[mdp.indices]
+    stops = np.append(pinned, True)[mdp.indices]
+    equal = following == own
+    gains = np.logical_or.reduceat((following > own if rises else following < own) | (stops & equal), starts)
+    inside = equal & ~stops
+    alive = usable & ~pinned[states] & without_payoff(mdp) & ~gains & np.logical_or.reduceat(inside, starts)
+    while True:
+        sources, targets = edges(mdp, alive)
+        kept = inside[np.repeat(alive, lengths)]
+        label = np.append(components(sources[kept], targets[kept], mdp.n_states), -1)
+        apart = inside & (label[mdp.indices] != np.repeat(label[states], lengths))
+        stays = alive & ~np.logical_or.reduceat(apart, starts)
+        if (stays == alive).all():
+            break
+        alive = stays
+    leaks = alive & np.logical_or.reduceat(~inside, starts)
+    leaves = usable & ~alive & ~pinned[states]
+    alive &= np.isin(label[states], label[states[leaves]]) | ~np.isin(label[states], label[states[leaks]])
+    member = np.zeros(mdp.n_states, dtype=bool)
+    member[states[alive]] = True
+    return Groups(np.where(member, label[:-1], -1), alive)
+
+
 def _staying(bellman: RobustBellman, alive: BoolArray, *, is_fixed: bool) -> BoolArray:
     """The largest part of these pairs after which one can go on with them; all of a state's, where that is fixed."""
     mdp = bellman.mdp

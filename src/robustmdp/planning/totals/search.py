@@ -26,6 +26,7 @@ from robustmdp.result import Solution, Status, error_bound
 FloatArray = npt.NDArray[np.float64]
 
 _ROUND_STEPS = 60  # of policy iteration, before the bounds are tried in any event
+_CLOSER = 0.9  # of the width: another attempt is worth it
 _ROUNDING = 1e-13  # of the values: no residual is asked to be smaller
 
 
@@ -107,6 +108,20 @@ class Search:
             stopped = self._round(loss)
             self._bound()
             yield stopped
+        yield from self._improve()
+
+    def _improve(self) -> Iterator[str | None]:
+        """Choices at the bounds themselves, as long as that brings them closer."""
+        bellman, before = self.problem.bellman, math.inf
+        while self.best is not None and math.isfinite(self.best.width) and self.best.width <= _CLOSER * before:
+            before = self.best.width
+            lower, upper = self.best.lower, self.best.upper
+            residual = float(np.max(np.abs(bellman.apply(lower) - lower)))
+            policy = self.problem.policy or bellman.chosen()
+            answer = bellman.worst_case(lower if self.problem.nature_helps else upper)
+            self.last = Bounding(self.problem, Choices(policy, answer, lower))
+            self._bound(thorough=True)
+            yield self._record(residual, bellman.rows)
 
     def _record(self, residual: float, rows: int) -> str | None:
         """Add a step to the trace; why the run is to be stopped, if it is."""
@@ -152,9 +167,9 @@ class Search:
                 break
             yield progress
 
-    def _bound(self) -> None:
+    def _bound(self, *, thorough: bool = False) -> None:
         assert self.last is not None
-        found = self.last.bounds(self.tol)
+        found = self.last.bounds(self.tol, thorough=thorough)
         if found is None:
             return
         self.ceiling = np.minimum(self.ceiling, found.upper)
