@@ -17,6 +17,7 @@ PARTS = (
     "curve",
     "memory",
     "files",
+    "log_to_page",
     "startup",
     "demo",
     "lines",

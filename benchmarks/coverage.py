@@ -1,4 +1,7 @@
-"""How often `radius_from_counts` at confidence 0.95 holds the truth: the bar is 0.93 to 0.985, all n p_i at least 5."""
+"""How often `radius_from_counts` at confidence 0.95 holds the truth: the bar is 0.93 to 0.985 where that is promised.
+
+It is promised where every successor is expected five times or more; for chi-square with more than ten successors eight.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from robustmdp.ambiguity.distance import distance
 
 CONFIDENCE = 0.95
 DIVERGENCES = (rm.ChiSquare(), rm.KL(), rm.Burg(), rm.Hellinger())
-LENGTHS = (2, 3, 4, 6, 10)
+LENGTHS = (2, 3, 4, 6, 10, 20, 30)
+MANY = 10  # successors, above which chi-square needs more observations of each
 SIZES = (20, 50, 100, 300, 1000)
 REPLICATIONS = 4000  # a standard error of 0.0034 at 0.95; two successors are enumerated instead
 
@@ -58,8 +62,16 @@ def common() -> list[Setting]:
         for n in SIZES:
             shapes = [uniform(k, n), geometric(k, n)]
             found += [setting for setting in shapes if setting.rarest >= 5.0]
-            found += [dominant(k, n)] if n > 5 * k else []
+            found += [
+                dominant(k, n, expected) for expected in ((5.0,) if k <= MANY else (5.0, 8.0)) if n > expected * k
+            ]
     return found
+
+
+def is_promised(setting: Setting, divergence: object) -> bool:
+    """With many successors one that was missed by chance is likely, for which chi-square asks a high price."""
+    needed = 8.0 if divergence == rm.ChiSquare() and len(setting.p) > MANY else 5.0
+    return setting.rarest >= needed * (1.0 - 1e-12)
 
 
 def rare() -> list[Setting]:
@@ -92,8 +104,9 @@ def figures(replications: int = REPLICATIONS) -> Iterator[Figure]:
     """The extremes over all settings, each printed as it is measured."""
     found = _measured(common(), None, replications)
     for divergence, column in zip(DIVERGENCES, found.T, strict=True):
-        yield Figure(f"{divergence.name}: lowest coverage, all n p_i >= 5", column.min(), 0.93, at_most=False, unit="")
-        yield Figure(f"{divergence.name}: highest coverage, all n p_i >= 5", column.max(), 0.985, unit="")
+        held = column[[is_promised(setting, divergence) for setting in common()]]
+        yield Figure(f"{divergence.name}: lowest coverage where promised", held.min(), 0.93, at_most=False, unit="")
+        yield Figure(f"{divergence.name}: highest coverage where promised", held.max(), 0.985, unit="")
     for name, settings, method in (("rare successors", rare(), None), ("asymptotic", common(), "asymptotic")):
         lowest = _measured(settings, method, replications).min(axis=0)
         for divergence, measured in zip(DIVERGENCES, lowest, strict=True):

@@ -14,6 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._display import shortlist
+
+_MOST_LISTED, _MOST_COMPARED = 100, 10_000  # names in a message, and those that a wrong one is compared with
+
 # Float32 data sum to 1 within 1e-7; anything further off is a mistake, not rounding.
 SUM_TOLERANCE = 1e-6
 
@@ -142,9 +146,10 @@ def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -
     """Refuse an unknown name and suggest the nearest known one."""
     names = list(known)
     must(bool(names), f"{kind} must be left out: there is none to choose from, got {name!r}")
-    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.4)
-    hint = f"; did you mean {next(n for n in names if n.lower() == close[0])!r}?" if close else ""
-    fail(f"{kind} must be one of {', '.join(names)}: got {name!r}{hint}", argument=argument)
+    compared = {n.lower(): n for n in reversed(names[:_MOST_COMPARED])}
+    close = difflib.get_close_matches(name.lower(), list(compared), n=1, cutoff=0.4)
+    hint = f"; did you mean {compared[close[0]]!r}?" if close else ""
+    fail(f"{kind} must be one of {shortlist(names, _MOST_LISTED)}: got {name!r}{hint}", argument=argument)
 
 
 def file_there(path: Path) -> None:

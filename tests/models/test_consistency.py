@@ -175,7 +175,7 @@ class Environment(SimpleNamespace):
         ((1.0, np.inf, 0.0, True), "next_state must be a whole number: got inf at P[1][0] of Environment"),
         ((1.0, -1, 0.0, True), "next_state must be at least 0: got -1 at P[1][0] of Environment"),
         ((1.0, 3, 0.0, True), "next_state must lie in 0..2 (2 is the end): got 3 at P[1][0] of Environment"),
-        ((1.0, "goal", 0.0, True), "next_state must be a whole number: got '0' at P[0][0] of Environment"),
+        ((1.0, "goal", 0.0, True), "next_state must be a whole number: got 'goal' at P[1][0] of Environment"),
         ((1.0, None, 0.0, True), "next_state must be a whole number: got None at P[1][0] of Environment"),
         ((1.0, 1, None, True), "reward must be a number: got None at P[1][0] of Environment"),
         ((1.0, 1, 0.0, 2), "terminated must be 0, 1, true or false: got 2 at P[1][0] of Environment"),

@@ -16,7 +16,7 @@ from scipy.stats import beta, binom, chi2, multinomial
 
 import robustmdp as rm
 from robustmdp.ambiguity.distance import distance
-from robustmdp.tuning.bootstrap import FEW, KEPT_BACK
+from robustmdp.tuning.bootstrap import FEW, KEPT_BACK, Bootstrap
 from robustmdp.tuning.confidence import METHODS
 
 SMOOTH = (rm.ChiSquare(), rm.KL(), rm.Burg(), rm.Hellinger(), rm.JensenShannon())
@@ -187,6 +187,56 @@ def test_simulated_coverage_with_more_successors(divergence: Any, n: int, expect
     low, high = 0.93, 0.985
     assert found >= low - 4 * math.sqrt(low * (1 - low) / replications)
     assert found <= high + 4 * math.sqrt(high * (1 - high) / replications)
+
+
+@pytest.mark.parametrize("divergence", SMOOTH, ids=repr)
+@pytest.mark.parametrize("k", [20, 30])
+def test_simulated_coverage_with_many_successors(divergence: Any, k: int) -> None:
+    """The bar again, less three standard errors of 2,500 data sets. Chi-square needs more of each successor."""
+    replications = 2500
+    expected = 8 if divergence == rm.ChiSquare() else 5
+    for n in (expected * k, 4 * expected * k):  # all alike, and one that dominates
+        p = np.full(k, expected / n)
+        p[0] = 1.0 - p[1:].sum()
+        data = np.random.default_rng(n).multinomial(n, p, replications)
+        found = np.mean(distance(divergence, p, shares(data)) <= rm.radius_from_counts(data, divergence, 0.95))
+        assert found >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / replications), n
+        assert found <= 0.985 + 3 * math.sqrt(0.985 * 0.015 / replications), n
+
+
+def test_chi_square_asks_a_high_price_for_a_successor_that_was_missed() -> None:
+    """Of 20 that are expected five times each, one is missed in 13 % of all data sets, at a price of 4.5^2/0.5."""
+    k, n = 20, 100
+    missed = 1 - (1 - math.exp(-5)) ** k
+    assert missed == pytest.approx(0.126, abs=0.001)
+    radius = rm.radius_from_counts([5] * k, rm.ChiSquare(), 0.95)
+    assert (5 - 0.5) ** 2 / 0.5 / (n + k / 2) > 0.5 * radius
+
+
+@pytest.mark.parametrize(
+    "counts", [[5, 5, 12], [1, 2, 30], [0, 0, 3, 40], [60, 70, 80], [3, 500, 900], [4] * 8], ids=str
+)
+@each_smooth
+def test_tabulated_draws_give_the_quantile_of_drawn_data(divergence: Any, counts: list[int]) -> None:
+    """Both are samples of 4,000: 4 standard errors of their difference, and 1 % of probability for the table itself."""
+    row, level = np.array(counts, float), 1 - (1 - KEPT_BACK) * 0.05
+    one = Bootstrap(divergence, 0.95, seed=1)
+    drawn = np.random.default_rng(3)
+    truths = drawn.dirichlet(row + 0.5, 20_000)
+    truths = np.clip(truths, 1e-300, None) / truths.sum(axis=1, keepdims=True) * (1 - 1e-15)
+    data = drawn.multinomial(int(row.sum()), truths)
+    covered = np.mean(distance(divergence, truths, shares(data)) <= one._tabulated(row))
+    assert abs(covered - level) <= 4 * math.sqrt(level * (1 - level) * (1 / 4000 + 1 / 20_000)) + 0.01
+
+
+@pytest.mark.parametrize("count", [65, 100, 3_000, 1_000_000])
+def test_counts_between_those_of_the_table(count: int) -> None:
+    """Far up the limit is reached, f''(1) chi2/(2n) at the level that is left, in the table or not."""
+    level, n = 1 - (1 - KEPT_BACK) * 0.05, 5 * count + 10
+    rows = np.array([count, count + 1, count + 2, count + 3, count + 4])
+    found = rm.radius_from_counts(rows, rm.KL(), 0.95)
+    slack = 4 * math.sqrt(level * (1 - level) / 4000) + 1.0 / count
+    assert abs(chi2.cdf(2 * n * found, 4) - level) <= slack
 
 
 @pytest.mark.parametrize("counts", [[4, 9], [0, 7], [900, 1200], [3, 6, 11], [0, 2, 5, 9, 20]], ids=str)

@@ -56,7 +56,7 @@ class Source(Named, Protocol):
         """All transitions."""
 
 
-class Table(Named):
+class TransitionTable(Named):
     """A table of transitions in a file, read column by column; states and actions may have names.
 
     It is read twice where they have: for all names, which are sorted, and for the transitions.
@@ -78,8 +78,7 @@ class Table(Named):
     def numberings(self) -> naming.Numberings:
         """Of the states and the actions."""
         census = naming.Census(self.named, self.label)
-        names = [name for kind, has in zip(naming.KINDS.values(), self.named, strict=True) if has for name in kind]
-        for raw, place in self._placed(names):
+        for raw, place in self._placed(naming.named_columns(self.named)):
             census.add(raw, place)
         return census.numberings
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustmdp.io.columns import Table
+from robustmdp.io.columns import TransitionTable
 from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
 from robustmdp.io.explicit import Explicit
 from robustmdp.models.headers import MODEL_COLUMNS as COLUMNS
@@ -19,7 +19,7 @@ _SHORTEST = len("0,0,0,1,0\n")
 
 
 @dataclass(frozen=True)
-class CsvTable(Table):
+class CsvTable(TransitionTable):
     """A source of transitions."""
 
     file: CsvFile

@@ -167,6 +167,8 @@ def _parse_with_arrow(
         )
     except pa.ArrowInvalid:
         return None
+    if table.num_rows != len(lines):
+        return None
     columns = {name: from_arrow(table.column(own)) for name, own in chosen.items()}
     return {name: column.stripped() if isinstance(column, Words) else column for name, column in columns.items()}
 

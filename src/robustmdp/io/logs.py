@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp.io.arrow import are_text, check_chunks, parquet_file, whole_batches
@@ -281,7 +282,7 @@ class _Minari:
             row += count
         _checks.must(row == self.length, f"{self.name} must hold the {self.length} steps that it tells of: got {row}")
 
-    def _columns(self, episode: Any) -> RawColumns:
+    def _columns(self, episode: Any) -> dict[str, npt.NDArray[Any]]:
         states = np.asarray(episode.observations) - self.dataset.observation_space.start
         actions = np.asarray(episode.actions) - self.dataset.action_space.start
         _checks.must(

@@ -10,13 +10,13 @@ from typing import Any
 
 from robustmdp import _checks
 from robustmdp.io.arrow import ahead, are_text, check_chunks, check_rows, parquet_file, pyarrow, whole_batches
-from robustmdp.io.columns import Table
+from robustmdp.io.columns import TransitionTable
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.meta import Meta, decoded, encoded, read_meta
 from robustmdp.models.columns import Column
 from robustmdp.models.frames import from_arrow
 from robustmdp.models.headers import MODEL_COLUMNS, find_model_columns
-from robustmdp.models.naming import KINDS, Named
+from robustmdp.models.naming import Named, named_columns
 from robustmdp.models.transitions import RawColumns
 
 _NOTES = b"robustmdp"
@@ -24,7 +24,7 @@ _BATCH = 1 << 18
 
 
 @dataclass(frozen=True)
-class ParquetTable(Table):
+class ParquetTable(TransitionTable):
     """A source of transitions."""
 
     path: Path
@@ -40,9 +40,7 @@ class ParquetTable(Table):
             columns = find_model_columns(tuple(schema.names), path.name)
             named = are_text(schema, columns)
             for name, own in columns.items():
-                kind = next((kind for kind, listed in KINDS.items() if name in listed), None)
-                may_be_text = kind is not None and named[tuple(KINDS).index(kind)]
-                if not may_be_text:
+                if name not in named_columns(named):
                     _check_type(own, schema.field(own).type, path.name)
             rows = check_rows(file, path)
             check_chunks(file, path, columns.values())

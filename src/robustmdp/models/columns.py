@@ -54,9 +54,6 @@ class Words:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, which: slice) -> Words:
-        return Words(self.codes[which], self.words)
-
     def used(self) -> list[Any]:
         """The words that come, without those that only stand in the list."""
         here = np.bincount(self.codes + 1, minlength=len(self.words) + 1)[1:] > 0

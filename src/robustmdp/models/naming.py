@@ -93,13 +93,22 @@ def are_named(raw: Mapping[str, Column]) -> Named:
     return states, actions
 
 
+def named_columns(named: Named) -> list[str]:
+    """The columns that hold names.
+
+    >>> named_columns((True, False))
+    ['state', 'next_state']
+    """
+    return [name for listed, has in zip(KINDS.values(), named, strict=True) if has for name in listed]
+
+
 def number_columns(raw: Mapping[str, Column], given: Names) -> tuple[dict[str, Column], Names]:
     """Columns in memory with numbers in place of names, and the names of states and actions."""
     named = are_named(raw)
     if not any(named):
         return dict(raw), given
     census = Census(named)
-    census.add({name: raw[name] for kind, has in zip(KINDS, named, strict=True) if has for name in KINDS[kind]})
+    census.add({name: raw[name] for name in named_columns(named)})
     out, names = dict(raw), list(given)
     for index, (listed, found) in enumerate(zip(KINDS.values(), census.numberings, strict=True)):
         if found is not None:
@@ -114,7 +123,7 @@ def check_words(name: str, column: Column, place: Place | None = None) -> Words:
     """Refuse a column of anything else, and an entry that lacks, is empty or no text."""
     if not isinstance(column, Words):
         columns.refuse(0, "be a name, as in the first row", name, column, place)
-    wrong = np.array([not isinstance(word, str) or not word for word in [*column.words, None]])
-    if wrong.any() and (here := wrong[column.codes]).any():
-        columns.refuse_where(here, "be a name", name, np.asarray(column), place)
+    wrong = np.array([not isinstance(word, str) or not word for word in [*column.words, None]])[column.codes]
+    if wrong.any():
+        columns.refuse_where(wrong, "be a name", name, np.asarray(column), place)
     return column

@@ -172,30 +172,35 @@ class Trajectory:
     @property
     def state_names(self) -> tuple[str, ...] | None:
         """As given, or those in the log, sorted."""
-        numbering = self._numbering(0)
-        return numbering.names if numbering else self._names[0]
+        return self._names_of(0)
 
     @property
     def action_names(self) -> tuple[str, ...] | None:
         """As given, or those in the log, sorted."""
-        numbering = self._numbering(1)
-        return numbering.names if numbering else self._names[1]
+        return self._names_of(1)
+
+    def _names_of(self, kind: int) -> tuple[str, ...] | None:
+        """Of states (0) or actions (1)."""
+        numbering = self._numberings[kind] if self._source.named[kind] else None
+        return numbering.names if numbering else self._names[kind]
 
     def _size(self, kind: int) -> int:
         """How many states (0) or actions (1)."""
-        numbering = self._numbering(kind)
+        numbering = self._numberings[kind] if self._source.named[kind] else None
         return self._given[kind] or (len(numbering.names) if numbering else self._sizes[kind])
 
-    def _numbering(self, kind: int) -> Numbering | None:
-        """The names of states (0) or actions (1) where the source has names."""
-        if not self._source.named[kind]:
-            return None
-        own = self._names[kind]
-        numbering = Numbering.of(own) if own else self._census.numberings[kind]
-        size = self._given[kind]
-        if numbering and size:
-            _checks.names(tuple(KINDS)[kind], numbering.names, size)
-        return numbering
+    @cached_property
+    def _numberings(self) -> Numberings:
+        """Of states and actions, where the source has names."""
+        out: list[Numbering | None] = [None, None]
+        for place, (kind, has) in enumerate(zip(KINDS, self._source.named, strict=True)):
+            if has:
+                own, size = self._names[place], self._given[place]
+                numbering = Numbering.of(own) if own else self._census.numberings[place]
+                if numbering and size:
+                    _checks.names(kind, numbering.names, size)
+                out[place] = numbering
+        return out[0], out[1]
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:
@@ -273,7 +278,7 @@ class Trajectory:
 
     def _in_order(self, start: int) -> Iterator[Transitions]:
         """One pass in blocks of any size, checked."""
-        sizes, numberings = (self.n_states, self.n_actions), (self._numbering(0), self._numbering(1))
+        sizes, numberings = (self.n_states, self.n_actions), self._numberings
         for raw, place in self._placed(start, COLUMNS):
             yield _clean(raw, sizes, place, numberings)
 

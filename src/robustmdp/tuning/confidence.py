@@ -38,8 +38,9 @@ def radius_from_counts(
     confidence : float in (0, 1), for each pair by itself
     method : "simulated" by default, "finite-sample" for total variation
         "simulated": a parametric bootstrap from Jeffreys' posterior, calibrated for whole numbers; covers 0.93 to
-        0.985 at confidence 0.95 wherever every successor is expected five times or more (chi-square with two
-        successors and fewer than 20 observations: up to 0.988). Lower confidences cover more than they say.
+        0.985 at confidence 0.95 wherever every successor is expected five times or more; chi-square with more than ten
+        successors needs eight times, since one that was missed by chance has a high price there, and reaches 0.988 with
+        30, and with two and fewer than 20 observations. Lower confidences cover more than they say.
         "asymptotic": f''(1) chi2(k-1)/(2n), the likelihood ratio's limit, which covers too little for small counts
         (chi-square: 0.84 at n = 50 with ten equal successors). "finite-sample": a bound that holds for every truth, and
         is conservative; the only one for total variation.
