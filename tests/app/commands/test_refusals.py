@@ -145,6 +145,18 @@ def test_models_and_logs_are_not_confused(words: tuple[str, ...], sentence: str)
     refused(run(*words), sentence)
 
 
+@pytest.mark.usefixtures("here")
+def test_a_log_with_the_probabilities_of_its_policy_is_no_model() -> None:
+    """It was refused as a model, which has a column of this name as well."""
+    rows = [(*row, 0.5, 0) for row in ROWS]
+    write_log(Path("logged.csv"), rows, ("state", "action", "reward", "next_state", "probability", "terminated"))
+    assert run("estimate", "logged.csv").exit_code == 0
+    assert run("curve", "logged.csv", "--weights", "1").exit_code == 0
+    refused(run("solve", "logged.csv"), "logged.csv must be a model, not a log")
+    write_log(Path("short.csv"), rows, ("state", "action", "reward", "next_state", "probability", "note"))
+    assert run("estimate", "short.csv").exit_code == 0
+
+
 # Logs with other names of columns.
 
 

@@ -28,9 +28,6 @@ _SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 _READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
 _MOST_NAMES = 20  # that an error lists
-_LONGEST_LINE = 1 << 16
-_MOST_BLANK = 100  # lines above a table
-_MODEL_COLUMNS = frozenset({"idstatefrom", "probability"})
 _EXTRAS = {
     ".parquet": ("pyarrow", "parquet"),
     ".pq": ("pyarrow", "parquet"),
@@ -38,7 +35,6 @@ _EXTRAS = {
     ".html": ("plotly", "report"),
     ".htm": ("plotly", "report"),
 }
-_LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
 
 
 def parse_problem(word: str, discount: float | None) -> MDP:
@@ -113,8 +109,9 @@ def is_file(word: str) -> bool:
 
 def is_log(word: str) -> bool:
     """A log of transitions by its columns: those of a log, and none that only a model has."""
-    names = _columns(Path(word))
-    return bool(names & _LOG_COLUMNS) and not names & _MODEL_COLUMNS
+    from robustmdp.io import sniffing
+
+    return sniffing.is_log(Path(word))
 
 
 def refuse_log(word: str) -> None:
@@ -125,28 +122,11 @@ def refuse_log(word: str) -> None:
 
 def check_log(word: str) -> None:
     """Refuse a model where a log is wanted."""
-    model = _columns(Path(word)) & _MODEL_COLUMNS
-    _checks.must(not model, f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}")
+    from robustmdp.io import sniffing
 
-
-def _columns(path: Path) -> set[str]:
-    """The names of a table's columns in small letters, none where it is not one."""
-    return {name.strip(' "\r\n').lower() for name in _header(path)}
-
-
-def _header(path: Path) -> Sequence[str]:
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet", ".pq") or not path.is_file():
-        return ()
-    if suffix == ".csv":
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            lines = (file.readline(_LONGEST_LINE) for _ in range(_MOST_BLANK))
-            return next((line for line in lines if line.strip()), "").split(",")
-    from robustmdp.io.arrow import parquet_file
-
-    with parquet_file(path) as file:
-        found: list[str] = file.schema_arrow.names
-        return found
+    _checks.must(
+        not sniffing.is_model(Path(word)), f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}"
+    )
 
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
