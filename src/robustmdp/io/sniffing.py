@@ -15,24 +15,24 @@ _ENDS = {*LOG_COLUMNS["terminated"], "done"}
 
 
 def is_log(path: Path) -> bool:
-    """Has it columns of a log, and not all that a model needs? A model has no column of endings.
+    """Has it columns of a log, without being a model?
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp(), "table.csv")
-    >>> for names in ("state,action,reward,next_state", "state,action,next_state,probability,reward"):
-    ...     _ = file.write_text(names)
+    >>> for end in ("", ",probability", ",probability,terminated"):
+    ...     _ = file.write_text(f"state,action,reward,next_state{end}")
     ...     is_log(file), is_model(file)
     (True, False)
-    (False, False)
+    (False, True)
+    (True, False)
     """
-    names = _columns(path)
-    has_all = names >= set(MODEL_COLUMNS.values()) or (names >= set(MODEL_COLUMNS) and not names & _ENDS)
-    return bool(names & _OF_LOGS) and not has_all
+    return bool(_columns(path) & _OF_LOGS) and not is_model(path)
 
 
 def is_model(path: Path) -> bool:
-    """Is it certainly none but a model? A log may have a column `probability`, that of its behaviour policy."""
-    return MODEL_COLUMNS["state"] in _columns(path)
+    """Has it all columns of a model? With endings it is a log, whose `probability` is that of its behaviour policy."""
+    names = _columns(path)
+    return MODEL_COLUMNS["state"] in names or (names >= set(MODEL_COLUMNS) and not names & _ENDS)
 
 
 def _columns(path: Path) -> set[str]:

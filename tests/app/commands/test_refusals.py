@@ -153,8 +153,6 @@ def test_a_log_with_the_probabilities_of_its_policy_is_no_model() -> None:
     assert run("estimate", "logged.csv").exit_code == 0
     assert run("curve", "logged.csv", "--weights", "1").exit_code == 0
     refused(run("solve", "logged.csv"), "logged.csv must be a model, not a log")
-    write_log(Path("short.csv"), rows, ("state", "action", "reward", "next_state", "probability", "note"))
-    assert run("estimate", "short.csv").exit_code == 0
 
 
 # Logs with other names of columns.

@@ -111,12 +111,12 @@ def test_the_share_of_a_solve_is_that_of_the_decades_of_its_error() -> None:
     assert shares == [0.25, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("solver", ["auto", "value-iteration"])
-def test_a_solve_shows_its_share(solver: str) -> None:
+@pytest.mark.parametrize(("solver", "least"), [("auto", 2), ("value-iteration", 3)])
+def test_a_solve_shows_its_share(solver: str, least: int) -> None:
     code, _, seen = on_a_terminal("solve", "grid:100", "--weight", "1", "--solver", solver, "--tol", "1e-10")
     assert code == 0
     shares = [int(share) for share in re.findall(r"(\d+)%", seen)]
-    assert len(set(shares)) >= 3
+    assert len(set(shares)) >= least
     assert max(shares) > 30
 
 

@@ -39,8 +39,8 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
 
-    PROBLEM is a file, a Gymnasium id such as gym:FrozenLake-v1?map_name=8x8, or a ready-made world: see `robustmdp
-    problems`. Without a set the model is taken as true. Exit code 3: not converged.
+    PROBLEM is a file, a Gymnasium id as in 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8', or a ready-made
+    world: see `robustmdp problems`. Without a set the model is taken as true.
 
     \b
     Examples:
