@@ -30,9 +30,14 @@ def fail(
     It carries what another interface needs to say it in its own words: the name of the argument, with which a sentence
     begins unless another one is given, what to do about it in Python, and the values that this advice speaks of.
     """
-    error = kind(f"{sentence}{advice}")
-    vars(error).update(argument=argument or sentence.partition(" ")[0], advice=advice, values=values)
-    raise error
+    carried = {"argument": argument or sentence.partition(" ")[0], "advice": advice, "values": values}
+    raise _with(kind(f"{sentence}{advice}"), carried)
+
+
+def _with(error: Exception, carried: dict[str, Any]) -> Exception:
+    """A name for it in the frame that raises would keep all of the traceback alive."""
+    vars(error).update(carried)
+    return error
 
 
 def must(holds: bool, sentence: str, *, argument: str = "", advice: str = "") -> None:
