@@ -27,6 +27,11 @@ _WORDS: dict[Any, str] = {
     Mapping: "a dict",
     Sequence: "a list",
 }
+_EXAMPLES = {
+    "Criterion": "one such as FiniteHorizon(12), TotalReward() or AverageReward()",
+    "FDivergence": "one, such as rm.KL()",
+    "Solver": "a solver such as ValueIteration()",
+}
 _CHECKED_ELSEWHERE = ("Ambiguity", "Schedule")  # a user's own need not inherit
 
 
@@ -140,7 +145,7 @@ def _describe(hint: Any) -> str:
     """A type in words."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        words = list(dict.fromkeys(map(_describe, parts)))
+        words = list(dict.fromkeys(_describe(part) for part in parts if part is not NoneType))
         return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
     if origin is Literal:
         return f"one of {', '.join(map(repr, parts))}"
@@ -152,4 +157,6 @@ def _describe(hint: Any) -> str:
     if kind in _WORDS:
         return _WORDS[kind]
     name = getattr(kind, "__name__", str(kind))
+    if name in _EXAMPLES:
+        return _EXAMPLES[name]
     return f"{'an' if name[0] in 'AEIO' or name.startswith('MDP') else 'a'} {name}"

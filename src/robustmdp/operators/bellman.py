@@ -124,8 +124,6 @@ class RobustBellman:
 
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
         _types.check_arguments(RobustBellman.__init__, locals())
-        if not isinstance(mdp, MDP):
-            raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
         _checks.must(

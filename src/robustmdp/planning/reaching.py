@@ -66,8 +66,6 @@ def reach(
     (np.float64(0.5), np.float64(0.4))
     """
     _types.check_arguments(reach, locals())
-    if not isinstance(mdp, MDP):
-        raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
     _checks.must(not (rewards and avoid is not None), "avoid must be None with rewards=True: it asks for a probability")
     target = _states("goal", goal, mdp)
     avoided = np.zeros(mdp.n_states, dtype=bool) if avoid is None else _states("avoid", avoid, mdp) & ~target

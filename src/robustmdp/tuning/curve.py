@@ -72,7 +72,7 @@ def robustness_curve(
     >>> robustness_curve(problems.machine_replacement(), scaled, levels=[0.1, 0.01])["level"].tolist()
     [0.01, 0.1]
     """
-    _types.check_arguments(robustness_curve, locals())
+    _types.check_arguments(robustness_curve, {"mdp": mdp, "tol": tol, "threads": threads, "progress": progress})
     start = distribution(mdp, initial)
     family = _family(mdp, divergence, weights, radii, levels, threads)
     trusting = whole(solve(mdp, Nominal(), tol=tol, threads=threads))

@@ -123,7 +123,7 @@ def suggest(
     >>> suggest(problems.machine_replacement(), CVaR, levels=[0.9, 0.7, 0.5]).ambiguity
     CVaR(0.5)
     """
-    _types.check_arguments(suggest, locals())
+    _types.check_arguments(suggest, {name: value for name, value in locals().items() if name != "divergence"})
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")

@@ -70,7 +70,7 @@ def stress(
     >>> table["policy"].tolist(), table["mean"].round(2).tolist(), table["wins"].tolist()
     (['trusting', 'robust'], [-19.28, -23.23], [1, 0])
     """
-    _types.check_arguments(stress, locals())
+    _types.check_arguments(stress, {"mdp": mdp, "tol": tol, "threads": threads, "progress": progress})
     start = distribution(mdp, initial)
     families = families_of(perturbed_worlds)
     chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
