@@ -45,6 +45,9 @@ class ColumnByColumn:
 
     columns = tuple(named())
 
+    def __len__(self) -> int:
+        return N
+
     def __getitem__(self, name: str) -> Any:
         values = np.array(named()[name], object if name in ("state", "action", "next_state") else None)
         return SimpleNamespace(to_numpy=lambda: values)
@@ -75,6 +78,9 @@ FRAMES = {
     "Arrow dictionaries": lambda: pa.table(
         {name: pa.array(column).dictionary_encode() if name == "state" else column for name, column in named().items()}
     ),
+    "Arrow dictionaries without a sign": lambda: pa.table(
+        {**named(), "action": pa.array(named()["action"]).cast(pa.dictionary(pa.uint8(), pa.large_string()))}
+    ),
     "Arrow views": lambda: pa.table(named()).cast(
         pa.schema([(name, pa.string_view() if "state" in name else field.type) for name, field in
                    zip(named(), pa.table(named()).schema, strict=True)])
@@ -100,8 +106,10 @@ def test_every_frame_gives_the_same_log(kind: str) -> None:
 
 def test_polars() -> None:
     polars = pytest.importorskip("polars")
-    log = rm.Trajectory.from_frame(polars.DataFrame(named()))
-    assert (rows(log), log.state_names) == (rows(rm.Trajectory(**numbered())), STATES)
+    frame = polars.DataFrame(named())
+    for each in (frame, frame.cast({"state": polars.Categorical, "action": polars.Enum(ACTIONS)})):
+        log = rm.Trajectory.from_frame(each)
+        assert (rows(log), log.state_names) == (rows(rm.Trajectory(**numbered())), STATES)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "pandas categories", "columns alone", "dict"])

@@ -50,8 +50,9 @@ class Frame:
 
 def is_frame(thing: Any) -> bool:
     """Is it a table in memory, by what it can do?"""
-    by_name = hasattr(thing, "columns") and hasattr(thing, "__getitem__")
-    return isinstance(thing, Mapping) or by_name or hasattr(thing, "__arrow_c_stream__")
+    if isinstance(thing, Mapping) or hasattr(thing, "__arrow_c_stream__"):
+        return True
+    return all(hasattr(thing, name) for name in ("__len__", "__getitem__", "columns"))  # a query has no length yet
 
 
 def _to_arrow(frame: Any) -> Any | None:
@@ -83,8 +84,8 @@ def from_arrow(values: Any) -> Column:
         values = values.unify_dictionaries().combine_chunks()
     if isinstance(values, pa.ChunkedArray):  # of no chunks
         return Words.of(())
-    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Words(codes.astype(np.int64), values.dictionary.to_pylist())
+    codes = values.indices.cast(pa.int64()).fill_null(-1)  # of any type, perhaps without a sign
+    return Words(codes.to_numpy(zero_copy_only=False), values.dictionary.to_pylist())
 
 
 def is_text(kind: Any) -> bool:
