@@ -7,6 +7,7 @@ import math
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,23 +27,65 @@ def wrong_sums(sums: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.flatnonzero(~(np.abs(np.asarray(sums) - 1.0) <= SUM_TOLERANCE))
 
 
-def fail(sentence: str) -> NoReturn:
-    """Raise the error that users of this package catch."""
-    raise ValueError(sentence)
+def fail(
+    sentence: str, *, argument: str = "", advice: str = "", kind: type[Exception] = ValueError, **values: Any
+) -> NoReturn:
+    """Raise the error that users of this package catch.
+
+    It carries what another interface needs to say it in its own words: the name of the argument, with which a sentence
+    begins unless another one is given, what to do about it in Python, and the values that this advice speaks of.
+    """
+    carried = {"argument": argument or sentence.partition(" ")[0], "advice": advice, "values": values}
+    raise _with(kind(f"{sentence}{advice}"), carried)
 
 
-def must(holds: bool, sentence: str) -> None:
+def _with(error: Exception, carried: dict[str, Any]) -> Exception:
+    """A name for it in the frame that raises would keep all of the traceback alive."""
+    vars(error).update(carried)
+    return error
+
+
+def must(holds: bool, sentence: str, *, argument: str = "", advice: str = "") -> None:
     """Raise unless the condition holds."""
     if not holds:
-        fail(sentence)
+        fail(sentence, argument=argument, advice=advice)
+
+
+def refuse_type(name: str, wanted: str, value: Any) -> NoReturn:
+    """Raise for an argument of a wrong type: what it must be, and what came."""
+    is_class = isinstance(value, type)
+    got = f"the class {value.__name__}, where {value.__name__}() makes one" if is_class else show(value)
+    fail(f"{name} must be {wanted}: got {got}", kind=TypeError)
+
+
+def show(value: Any) -> str:
+    """A value in one line of an error."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    text = reprlib.repr(value)
+    return text if "\n" not in text and len(text) <= 80 else f"an object of type {type(value).__name__}"
+
+
+def is_number(value: Any) -> bool:
+    """Is it one real number, such as 2, 0.5, a NumPy number or a 0-dimensional array of one?"""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    return not isinstance(value, type) and hasattr(value, "__float__") and getattr(value, "shape", ()) == ()
+
+
+def is_whole(value: Any) -> bool:
+    """Is it an integer of Python or NumPy?"""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def finite_number(name: str, value: Any) -> float:
     """`value` as a finite float."""
+    if not is_number(value):
+        refuse_type(name, "a number", value)
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number: got {value!r}") from None
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     must(math.isfinite(number), f"{name} must be finite: got {number}")
     return number
 
@@ -61,19 +104,26 @@ def model_discount(value: Any) -> float:
     return number
 
 
+def array(name: str, value: Any) -> npt.NDArray[Any]:
+    """`value` as an array of any type and shape."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):  # lists of different lengths
+        raise TypeError(f"{name} must be an array: got {show(value)}") from None
+
+
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """A copy of `value` as an array of floats."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        text = reprlib.repr(value)
-        raise TypeError(f"{name} must be an array of numbers: got {text}") from None
+        raise TypeError(f"{name} must be an array of numbers: got {show(value)}") from None
 
 
 def positive_integer(name: str, value: Any) -> int:
     """`value` as an int >= 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number: got {value!r}")
+    if not is_whole(value):
+        refuse_type(name, "a whole number", value)
     must(bool(value >= 1), f"{name} must be at least 1: got {value}")
     return int(value)
 
@@ -88,7 +138,7 @@ def level(
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an (S, A) array: got {value!r}") from None
+        raise TypeError(f"{name} must be a number or an (S, A) array: got {show(value)}") from None
     must(array.ndim <= 2, f"{name} must be a number or an (S, A) array: got shape {array.shape}")
     low = "(0" if 0.0 < lowest < 1e-300 else f"[{lowest:g}"  # the least number above 0 stands for an open end
     if array.ndim == 0:
@@ -102,14 +152,14 @@ def level(
     return float(array) if array.ndim == 0 else array
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> NoReturn:
+def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -> NoReturn:
     """Refuse an unknown name and suggest the nearest known one."""
     names = list(known)
     must(bool(names), f"{kind} must be left out: there is none to choose from, got {name!r}")
     compared = {n.lower(): n for n in reversed(names[:_MOST_COMPARED])}
     close = difflib.get_close_matches(name.lower(), list(compared), n=1, cutoff=0.4)
     hint = f"; did you mean {compared[close[0]]!r}?" if close else ""
-    fail(f"{kind} must be one of {shortlist(names, _MOST_LISTED)}: got {name!r}{hint}")
+    fail(f"{kind} must be one of {shortlist(names, _MOST_LISTED)}: got {name!r}{hint}", argument=argument)
 
 
 def file_there(path: Path) -> None:

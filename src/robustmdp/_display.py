@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,12 +11,28 @@ Fields = Sequence[tuple[str, str]]
 
 _MOST_ROWS = 20  # of a table that is printed
 _SHOWN = 80  # characters of a wrong word
+_COMMANDS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format and surrogate characters, separators of lines
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Text without characters that a terminal obeys or that hide others: these as Python writes them, but for `keep`.
+
+    >>> print(printable("depot\x1b[2J\n"))
+    depot\x1b[2J\n
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        repr(letter)[1:-1] if unicodedata.category(letter) in _COMMANDS and letter not in keep else letter
+        for letter in text
+    )
 
 
 def as_text(title: str, fields: Fields) -> str:
     """A title and one aligned line per field."""
     width = max((len(label) for label, _ in fields), default=0)
-    return "\n".join([title, *(f"  {label:<{width}}  {value}" for label, value in fields)])
+    texts = [(label, printable(value, keep="\n")) for label, value in fields]
+    return "\n".join([title, *(f"  {label:<{width}}  {text}" for label, text in texts)])
 
 
 def as_html(title: str, fields: Fields) -> str:
@@ -59,7 +76,7 @@ def listed(names: Sequence[str]) -> str:
 
 def grid_text(title: str, columns: Mapping[str, Any]) -> str:
     """A title and aligned columns, numbers to the right; of long tables the first and the last rows."""
-    texts = {name: [name, *_cells(column)] for name, column in columns.items()}
+    texts = {name: [printable(cell) for cell in (name, *_cells(column))] for name, column in columns.items()}
     widths = {name: max(map(len, text)) for name, text in texts.items()}
     left = {name for name, column in columns.items() if column.dtype.kind not in "fiu"}
     lines = [

@@ -6,6 +6,7 @@ import doctest
 import math
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_commands_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     for file in files.iterdir():
-        (tmp_path / file.name).symlink_to(file)
+        shutil.copy(file, tmp_path / file.name)  # a link would be written through
     if any(language == "pycon" and "open(" in text for language, text in pages.blocks(page)):
         run_python(page)
     for command in found:

@@ -12,6 +12,7 @@ import pytest
 
 import robustmdp as rm
 from oracles.damaged_files import ODD, random_world
+from oracles.notes import accept_change
 from robustmdp.io import formats, read, write
 
 pytest.importorskip("pyarrow")
@@ -128,6 +129,9 @@ def test_a_file_that_was_changed_wins_over_its_notes(tmp_path: Path, extension: 
         path.write_text(text)
     else:
         path.with_suffix(".lab").write_text('0="init" 1="goal"\n3: 0 1\n')
+    with pytest.raises(ValueError, match=rf"^{path.name}.meta.json must belong to {path.name}: its checksum is of"):
+        read(path)
+    accept_change(path)
     world = read(path)
     assert world.initial is not None
     assert np.flatnonzero(world.initial).tolist() == [3]

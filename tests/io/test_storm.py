@@ -12,6 +12,7 @@ import pytest
 
 import robustmdp as rm
 from oracles.damaged_files import random_world, worlds
+from oracles.notes import accept_change
 from robustmdp.io import read, write
 
 
@@ -95,6 +96,7 @@ def test_storm_opens_our_explicit_files(tmp_path: Path, stormpy: Any, make: Call
     model = stormpy.build_model_from_explicit(str(path), str(path.with_suffix(".lab")), transition_rewards=str(trew))
     assert (model.nr_states, model.nr_choices, model.nr_transitions) == sizes(mdp)
     _assert_same(model, mdp, "")
+    accept_change(path)
     assert read(path) == mdp  # the notes still fit
 
 

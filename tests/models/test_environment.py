@@ -99,7 +99,7 @@ def test_unavailable_actions_are_masked_and_refused() -> None:
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rm.to_gymnasium(ending_world(), **arguments)
-    with pytest.raises(TypeError, match="must be given a Solution or an MDP: got ndarray"):
+    with pytest.raises(TypeError, match="solution_or_mdp must be a Solution or an MDP: got an array"):
         rm.to_gymnasium(np.zeros(3))  # type: ignore[arg-type]
 
 

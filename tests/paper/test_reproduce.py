@@ -22,7 +22,7 @@ from engine.groups import started, wait_for
 from paper import tiny
 from paper.tiny import stable
 from robustmdp.engine import Serial
-from robustmdp.io.tables import read_table
+from robustmdp.io.tables import read_table, write_table
 from robustmdp.paper import NAMES
 from robustmdp.paper.claims import STATEMENTS
 from robustmdp.paper.folder import Folder
@@ -299,8 +299,6 @@ def test_shared_tasks_leave_the_order_of_columns(planned: tuple[str, ...], tmp_p
 
 
 def other_version(path: Path) -> None:
-    from robustmdp.io.tables import write_table
-
     write_table(read_table(path).with_notes(version="0.0.9"), path)
 
 
@@ -332,6 +330,46 @@ def test_damaged_records_are_refused_in_one_sentence(with_dmin: Path) -> None:
         reproduce(tiny.plan("dmin"), with_dmin, Serial())
     assert "\n" not in str(caught.value)
     assert contents(with_dmin) == before
+
+
+@pytest.mark.parametrize("change", ["a value", "a column less", "a note", "no checksum", "a folder", "a pipe"])
+def test_altered_records_are_refused_in_one_sentence(with_dmin: Path, change: str) -> None:
+    """A missing column was a KeyError, and a pipe was waited for without end."""
+    path = with_dmin / "records" / "dmin.parquet"
+    table = read_table(path)
+    altered = {
+        "a value": lambda: Table({**table.columns, "stay": table["stay"] * 1.5}, table.notes),
+        "a column less": lambda: table.without("stay"),
+        "a note": lambda: table.with_notes(task_seconds=0),
+        "no checksum": lambda: Table(table.columns, {n: v for n, v in table.notes.items() if n != "checksum"}),
+    }
+    if change in altered:
+        write_table(altered[change](), path)
+    else:
+        path.unlink()
+        path.mkdir() if change == "a folder" else os.mkfifo(path)
+    with pytest.raises(ValueError, match=r"dmin\.parquet (were altered, their checksum|is none$)") as caught:
+        reproduce(tiny.plan("dmin"), with_dmin, Serial())
+    assert "\n" not in str(caught.value)
+
+
+def test_an_altered_task_is_computed_again(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(progress: Any) -> None:
+        if progress.done == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        reproduce(tiny.plan("dmin"), tmp_path / "out", Serial(), progress=stop)
+    tasks = sorted((tmp_path / "out" / "unfinished").iterdir())
+    assert tasks
+    for path in tasks:
+        table = read_table(path)
+        write_table(Table({**table.columns, "stay": table["stay"] * 1.5}, table.notes), path)
+    made = reproduce(tiny.plan("dmin"), tmp_path / "out", Serial())
+    assert stable(made.records["dmin"]) == stable(tiny.records("dmin"))
 
 
 def test_a_plan_gives_each_what_it_has() -> None:

@@ -309,7 +309,7 @@ def test_what_is_refused() -> None:
         rm.solve(SMALL, rm.Nominal(), criterion=AVERAGE, start=[0.0] * 3)
     with pytest.raises(ValueError, match=r"give a criterion: FiniteHorizon\(steps\), TotalReward\(\) or AverageReward"):
         rm.solve(SMALL.with_discount(1.0), rm.Nominal())
-    with pytest.raises(TypeError, match="mdp must be an MDP: got int"):
+    with pytest.raises(TypeError, match="mdp must be an MDP: got 3"):
         rm.solve(3, rm.Nominal(), criterion=AVERAGE)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity.base import Ambiguity, RowKernel
 from robustmdp.ambiguity.records import check_ambiguity
@@ -45,6 +45,7 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
     >>> answer.value, answer.distribution
     (0.75, array([0.75, 0.25]))
     """
+    _types.check_arguments(worst_case, locals())
     checked = check_ambiguity(ambiguity)
     if not isinstance(checked.level, float):
         _checks.fail(f"{checked.level_name} must be one number for one distribution: got an array")

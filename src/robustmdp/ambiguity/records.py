@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks
 from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel, StateKernel
 from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
 from robustmdp.ambiguity.levelled import Levelled
@@ -195,4 +196,4 @@ def check_ambiguity(ambiguity: object) -> Ambiguity:
         from robustmdp.ambiguity.own import OwnSet
 
         return OwnSet(ambiguity)
-    raise TypeError(f"ambiguity must be a set such as Nominal(), Penalized(...) or Constrained(...): got {ambiguity!r}")
+    _checks.refuse_type("ambiguity", "a set such as Nominal(), Penalized(...) or Constrained(...)", ambiguity)

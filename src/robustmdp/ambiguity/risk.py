@@ -175,7 +175,7 @@ class MeanRisk(Levelled):
 
     def __init__(self, share: npt.ArrayLike, risk: Ambiguity) -> None:
         if not isinstance(risk, Ambiguity):
-            raise TypeError(f"risk must be a risk measure such as CVaR(0.1): got {risk!r}")
+            _checks.refuse_type("risk", "a risk measure such as CVaR(0.1)", risk)
         _checks.must(risk.sign > 0.0, f"risk must be against the player: got {risk!r}")
         _checks.must(not risk.invents, f"risk must keep to the model's successors: got {risk!r}")
         super().__init__(share, risk=risk)

@@ -27,7 +27,7 @@ def check_support(given: Any) -> Support:
     except ValueError:
         states = np.empty(0)
     is_list = states.ndim == 1 and states.size > 0 and states.dtype.kind in "iu" and bool((states >= 0).all())
-    _checks.must(is_list, f'support must be "model", "all" or a list of states: got {given!r}')
+    _checks.must(is_list, f'support must be "model", "all" or a list of states: got {_checks.show(given)}')
     return tuple(sorted(set(states.tolist())))
 
 

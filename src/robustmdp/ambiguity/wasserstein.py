@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity.base import Level, RowKernel
 from robustmdp.ambiguity.levelled import arrays_of
@@ -77,6 +77,7 @@ class Wasserstein(Supported):
     def __init__(
         self, distance: Any, radius: npt.ArrayLike, *, support: Any = "all", coordinates: bool | None = None
     ) -> None:
+        _types.check_arguments(Wasserstein.__init__, locals())
         checked, found = _check_distance(distance, coordinates)
         super().__init__(radius, support=support, distance=checked, coordinates=found)
 

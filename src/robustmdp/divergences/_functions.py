@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robustmdp import _checks
 from robustmdp._arrays import FloatArray
 from robustmdp.divergences import _compiled
 
@@ -82,7 +83,7 @@ class UserFunction:
     def _find_out(self, samples: FloatArray) -> None:
         """Set `takes_arrays`; a function of arrays alone gets a scalar version."""
         if not callable(self.given):
-            raise TypeError(f"f* and f*' must be functions of a number or of an array: got {self.given!r}")
+            _checks.refuse_type("f* and f*'", "functions of a number or of an array", self.given)
         try:
             values = self._of_array(samples)
         except Exception:  # a function of a number may do anything with an array

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp import _checks
 from robustmdp._arrays import FloatArray
 
 
@@ -100,4 +101,4 @@ def check_divergence(divergence: object) -> FDivergence:
     """Refuse anything but a divergence."""
     if isinstance(divergence, FDivergence):
         return divergence
-    raise TypeError(f"divergence must be one, such as rm.KL(): got {divergence!r}")
+    _checks.refuse_type("divergence", "one, such as rm.KL()", divergence)

@@ -84,8 +84,11 @@ class Lines:
 
     def refuse_interval(self, line: int) -> NoReturn:
         """Name the function that takes them."""
-        raise IntervalsError(
-            f"{self.name} must hold numbers: it has intervals, as at {self.place(line)}; use rm.read_interval"
+        _checks.fail(
+            f"{self.name} must hold numbers: it has intervals, as at {self.place(line)}",
+            argument="intervals",
+            advice="; use rm.read_interval",
+            kind=IntervalsError,
         )
 
     def index(self, what: str, text: str, line: int) -> int:

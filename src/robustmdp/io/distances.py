@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.io.delimited import is_number, open_text
 
 _SUFFIXES = (".csv", ".npy", ".npz")
@@ -31,6 +31,7 @@ def read_distance(path: str | os.PathLike[str]) -> Any:
     ...     read_distance(file).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
+    _types.check_arguments(read_distance, locals())
     file = Path(os.fspath(path))
     suffix = file.suffix.lower()
     _checks.must(suffix in _SUFFIXES, f"distances must be in a .csv, .npy or .npz file: got {file.name}")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from pathlib import Path
 
-from robustmdp import _checks
-from robustmdp._files import whole
+import msgspec
+
+from robustmdp import _checks, _types
+from robustmdp._files import resolve_target, whole_files
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file
-from robustmdp.io.meta import Meta, beside, lost, notes_on, read_meta, write_meta
+from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
+from robustmdp.io.meta import Meta, beside, lost, notes_on, write_meta
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
 from robustmdp.io.streaming import write_source
 from robustmdp.io.tables import write_table
+from robustmdp.io.together import check_replaceable, checksums, read_together
 from robustmdp.models import MDP, RowSource
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
@@ -27,7 +29,8 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     r"""A model from a file.
 
     Every file is checked; an error names file, line and column. What a format cannot hold (discount, names, endings) is
-    read from `<path>.meta.json` where `write` left it. A state that is only ever reached, never left, gets one action
+    read from the notes that `write` left in the file or in `<path>.meta.json`; notes on another content are refused. A
+    file that is replaced while it is read is read again. A state that is only ever reached, never left, gets one action
     that stays and earns nothing, with a warning.
 
     Parameters
@@ -51,15 +54,19 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     >>> read(write(world, file.with_suffix(".drn"))) == world
     True
     """
+    _types.check_arguments(read, locals())
     if isinstance(path, str) and path.startswith(GYMNASIUM):
         return _from_gymnasium(path, discount, format)
     file, kind = find_file(path, format)
-    meta = read_meta(file) if kind.noted else None
-    opened = kind.open(file, meta is not None)
-    if isinstance(opened, MDP):
+
+    def build(meta: Meta | None) -> Read:
+        opened = kind.open(file, meta is not None)
+        if not isinstance(opened, MDP):
+            return model_of(opened, meta, _discount(discount, meta, file.name))
         check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
-        return opened if discount is None else opened.with_discount(discount)
-    found = model_of(opened, meta, _discount(discount, meta, file.name))
+        return Read(opened if discount is None else opened.with_discount(discount), stays=0)
+
+    found = read_together(file, kind, build)
     warn_of_stays([found], file.name)
     return found.mdp
 
@@ -78,13 +85,17 @@ def read_outcomes(
     >>> [model.rewards.tolist() for model in read_outcomes(file, 0.9)]
     [[1.0], [2.0]]
     """
+    _types.check_arguments(read_outcomes, locals())
     file, kind = find_file(path, format)
-    meta = read_meta(file)
-    opened = kind.open(file, meta is not None)
-    if isinstance(opened, MDP) or not kind.outcomes:
-        able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
-        _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
-    found = models_of(opened, meta, _discount(discount, meta, file.name))
+
+    def build(meta: Meta | None) -> list[Read]:
+        opened = kind.open(file, meta is not None)
+        if isinstance(opened, MDP) or not kind.outcomes:
+            able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
+            _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
+        return models_of(opened, meta, _discount(discount, meta, file.name))
+
+    found = read_together(file, kind, build)
     warn_of_stays(found, file.name)
     return [each.mdp for each in found]
 
@@ -99,7 +110,9 @@ def write(
     """A model, a solution or a table to a file, which appears whole or not at all; returns its path.
 
     Numbers are written with all their bits: `read(write(mdp, path)) == mdp` in every format. What a format cannot hold
-    goes to `<path>.meta.json`. An ending becomes an explicit state that stays and earns nothing.
+    goes to notes: within a .parquet file, otherwise to `<path>.meta.json`. An ending becomes an explicit state that
+    stays and earns nothing. An earlier file is replaced and keeps its permissions; the file behind a link is replaced,
+    not the link. A device, a pipe, and files beside a .tra file that were not written with it are never replaced.
 
     Parameters
     ----------
@@ -108,17 +121,18 @@ def write(
         .safetensors, to which it is written range by range of its states, never all of it in memory, and likewise for a
         solution of a model in shards, with Q, penalties and the worst case
     format : one of `formats()`, by default from the extension
-    meta : False leaves no meta file and warns, naming what is lost
+    meta : False leaves no notes and warns, naming what is lost
 
     >>> import pathlib, tempfile
     >>> import robustmdp as rm
     >>> chain = rm.problems.chain()
     >>> file = write(chain, pathlib.Path(tempfile.mkdtemp(), "chain.parquet"))
     >>> sorted(path.name for path in file.parent.iterdir()), read(file) == chain
-    (['chain.parquet', 'chain.parquet.meta.json'], True)
+    (['chain.parquet'], True)
     """
+    _types.check_arguments(write, {"path": path, "format": format, "meta": meta})
     target = Path(os.fspath(path))
-    _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
+    resolve_target(target)
     _checks.must(not str(path).startswith(GYMNASIUM), f"path must be a file: environments such as {path} are only read")
     if isinstance(thing, Solution):
         if target.suffix.lower() == ".safetensors" and hasattr(thing, "write"):  # that of a model in shards
@@ -139,7 +153,7 @@ def write(
 
 
 def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -> Path:
-    """The files of a model, all of them or none."""
+    """The files of a model, all of them or none; with a checksum of them in notes that stand beside."""
     _checks.must(
         model.mdp.noise is None or format.apart,
         f"a model made from noise must be in a .safetensors file, since {format.name} has one probability for each "
@@ -147,14 +161,19 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
     )
     file = main_file(path, format)
     notes = notes_on(model, choices=format.choices) if format.noted else None
-    with contextlib.ExitStack() as stack:
-        files = [file, *(file.with_suffix(extension) for extension in format.companions)]
-        parts = [stack.enter_context(whole(each)) for each in files]
-        if notes is not None and with_notes:
-            write_meta(notes, stack.enter_context(whole(beside(file))))
-        format.write(model, *parts)
-    if notes is not None and not with_notes:
+    kept = notes if with_notes else None
+    check_replaceable(file, format)
+    files = model_files(file, format)
+    if format.holds_notes or kept is None:
+        with whole_files(files) as parts:
+            format.write(model, *parts, **({"notes": kept} if format.holds_notes else {}))
+    else:
+        with whole_files([*files, beside(file)]) as (*parts, meta):
+            format.write(model, *parts)
+            write_meta(msgspec.structs.replace(kept, sha256=checksums(parts)), meta)
+    if notes is not None and (format.holds_notes or kept is None):
         beside(file).unlink(missing_ok=True)  # those of an earlier model
+    if notes is not None and kept is None:
         warnings.warn(f"{file.name} will come back without {lost(notes, model)}", UserWarning, stacklevel=3)
     return file
 
@@ -175,7 +194,7 @@ def _discount(given: float | None, meta: Meta | None, name: str) -> float:
     if given is not None:
         return _checks.model_discount(given)
     if meta is None:
-        _checks.fail(f"discount must be given: {name} holds none, as in read({name!r}, discount=0.95)")
+        _checks.fail(f"discount must be given: {name} holds none", advice=f", as in read({name!r}, discount=0.95)")
     return meta.discount
 
 
@@ -184,7 +203,8 @@ def _from_gymnasium(path: str, discount: float | None, format: str | None) -> MD
     _checks.must(format is None, f"format must be left out for an environment: got {format!r}")
     _checks.must(bool(name), "gym: must be followed by an environment's id, such as gym:FrozenLake-v1")
     if discount is None:
-        _checks.fail(f"discount must be given: an environment has none, as in read({path!r}, discount=0.95)")
+        advice = f", as in read({path!r}, discount=0.95)"
+        _checks.fail("discount must be given: an environment has none", advice=advice)
     return MDP.from_gymnasium(name, discount)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from robustmdp import _checks, _plugins
 from robustmdp.io import craam, drn, parquet, prism, tensors
 from robustmdp.io.columns import Columns, Source
+from robustmdp.io.meta import Meta, read_meta
 from robustmdp.models import MDP
 
 GYMNASIUM = "gym:"
@@ -26,7 +27,9 @@ class Format:
     open : (path, numbered) -> transitions, whose actions are the numbers of choices if `numbered`; or a whole model
     open_intervals : (path, numbered, reward) -> transitions with intervals; None where there are none
     write : (model, path, *companions); each is a file that will take its name when all of them are complete
-    noted : does it need a meta file?
+    noted : does it need notes on what it cannot hold?
+    read_notes : path -> notes
+    holds_notes : are they within the file? `write` then takes them as `notes`; otherwise they stand beside it
     choices : does it number the choices of a state and give each a reward, instead of actions and transitions?
     outcomes : can a pair have several?
     apart : can it keep the outcomes of a noise apart, where they have the same successor?
@@ -40,6 +43,8 @@ class Format:
     write: Callable[..., None]
     open_intervals: Callable[[Path, bool, str | None], Columns] | None = None
     noted: bool = True
+    read_notes: Callable[[Path], Meta | None] = read_meta
+    holds_notes: bool = False
     choices: bool = False
     outcomes: bool = False
     apart: bool = False
@@ -63,6 +68,8 @@ FORMATS = {
             about="the same table as Parquet",
             open=lambda path, numbered: parquet.ParquetTable.open(path),
             write=parquet.write_parquet,
+            read_notes=parquet.read_notes,
+            holds_notes=True,
             outcomes=True,
         ),
         Format(
@@ -158,6 +165,11 @@ def _reads_and_writes(thing: object) -> bool:
 
 def _is_model(thing: object) -> bool:
     return isinstance(thing, MDP)
+
+
+def model_files(file: Path, format: Format) -> list[Path]:
+    """The main file and those beside it, without notes."""
+    return [file, *(file.with_suffix(extension) for extension in format.companions)]
 
 
 def main_file(path: Path, format: Format) -> Path:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
+from robustmdp._files import resolve_target
 from robustmdp.io.bounds import Bounded, with_nominal
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.files import find_file, warn_of_stays, write_model
 from robustmdp.io.formats import FORMATS, Format, chosen
-from robustmdp.io.meta import read_meta
-from robustmdp.io.rows import model_of
+from robustmdp.io.meta import Meta
+from robustmdp.io.rows import Read, model_of
+from robustmdp.io.together import read_together
 from robustmdp.models import MDP
 
 if TYPE_CHECKING:
@@ -62,18 +64,21 @@ def read_interval(
     >>> intervals.lower.tolist(), intervals.upper.tolist()
     ([0.2, 0.4, 1.0], [0.6, 1.0, 1.0])
     """
+    _types.check_arguments(read_interval, locals())
     from robustmdp.ambiguity import Interval
 
     file, kind = find_file(path, format)
-    if kind.open_intervals is None:
+    open_intervals = kind.open_intervals
+    if open_intervals is None:
         _refuse_format(file, kind)
-    meta = read_meta(file)
-    opened = with_nominal(
-        kind.open_intervals(file, meta is not None, reward), None if meta is None else meta.probabilities
-    )
-    if meta is not None and discount is _DEFAULT_DISCOUNT:
-        discount = meta.discount
-    found = model_of(opened.columns, meta, _checks.model_discount(discount))
+
+    def build(meta: Meta | None) -> tuple[Read, Bounded]:
+        columns = open_intervals(file, meta is not None, reward)
+        opened = with_nominal(columns, None if meta is None else meta.probabilities)
+        gamma = meta.discount if meta is not None and discount is _DEFAULT_DISCOUNT else discount
+        return model_of(opened.columns, meta, _checks.model_discount(gamma)), opened
+
+    found, opened = read_together(file, kind, build)
     warn_of_stays([found], file.name)
     return found.mdp, Interval(*_bounds_of(found.mdp, opened))
 
@@ -116,13 +121,14 @@ def write_interval(
     >>> read_interval(file)[0] == world
     True
     """
+    _types.check_arguments(write_interval, {"path": path, "format": format, "meta": meta})
     from robustmdp.ambiguity import Interval
 
     for thing, wanted in ((mdp, MDP), (intervals, Interval)):
         if not isinstance(thing, wanted):
             raise TypeError(f"write_interval takes an MDP and an Interval: got {type(thing).__name__}")
     target = Path(os.fspath(path))
-    _checks.must(not target.is_dir(), f"path must be a file: {path} is a folder")
+    resolve_target(target)
     kind = chosen(target, format)
     if kind.open_intervals is None:
         _refuse_format(target, kind)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.io.arrow import are_text, check_chunks, parquet_file, whole_batches
 from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
 from robustmdp.models.frames import from_arrow
@@ -70,6 +70,7 @@ def read_log(
     >>> read_log(file).state_names
     ('new', 'worn')
     """
+    _types.check_arguments(read_log, locals())
     return Trajectory.from_source(
         _source(path, columns, format),
         n_states=n_states,
@@ -84,6 +85,8 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
     if hasattr(path, "iterate_episodes") or str(path).startswith("minari:"):
         _checks.must(columns is None, f"columns must be left out, since Minari names its own: got {columns!r}")
         return _Minari(path if hasattr(path, "iterate_episodes") else _local_dataset(str(path)[len("minari:") :]))
+    if not isinstance(path, str | os.PathLike):
+        _checks.refuse_type("path", "a path or a Minari dataset", path)
     file = Path(os.fspath(path)).absolute()
     if not file.is_dir():
         _checks.file_there(file)

@@ -1,4 +1,4 @@
-"""What a format cannot hold, in a small JSON file beside it: `model.csv.meta.json`."""
+"""What a format cannot hold: notes within the file, or in a small JSON file beside it, `model.csv.meta.json`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     label_names : of the labels in our own format
     noise : its values, in our own format alone; its probabilities are those of each row
     has_initial : are the initial states of the file the model's own? PRISM and Storm must have one
+    sha256 : of the files that the notes stand beside; none where they were written before there was one
     """
 
     version: int
@@ -55,6 +56,7 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     label_names: tuple[str, ...] | None = None
     has_initial: bool = False
     noise: tuple[Any, ...] | None = None
+    sha256: tuple[str, ...] | None = None
 
 
 def notes_on(model: Explicit, *, choices: bool) -> Meta:
@@ -132,13 +134,18 @@ def beside(path: Path) -> Path:
 
 def write_meta(meta: Meta, path: Path) -> None:
     """Just write; the caller sees to it that the file is whole."""
-    path.write_bytes(msgspec.json.encode(meta) + b"\n")
+    path.write_bytes(encoded(meta) + b"\n")
 
 
 def read_meta(path: Path) -> Meta | None:
     """The notes on a file, if there are any."""
     file = beside(path)
     return decoded(file.read_bytes(), file.name) if file.is_file() else None
+
+
+def encoded(meta: Meta) -> bytes:
+    """Notes as JSON."""
+    return msgspec.json.encode(meta)
 
 
 def decoded(text: bytes, name: str) -> Meta:

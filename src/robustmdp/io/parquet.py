@@ -12,12 +12,14 @@ from robustmdp import _checks
 from robustmdp.io.arrow import ahead, are_text, check_chunks, check_rows, parquet_file, pyarrow, whole_batches
 from robustmdp.io.columns import TransitionTable
 from robustmdp.io.explicit import Explicit
+from robustmdp.io.meta import Meta, decoded, encoded, read_meta
 from robustmdp.models.columns import Column
 from robustmdp.models.frames import from_arrow
 from robustmdp.models.headers import MODEL_COLUMNS, find_model_columns
 from robustmdp.models.naming import Named, named_columns
 from robustmdp.models.transitions import RawColumns
 
+_NOTES = b"robustmdp"
 _BATCH = 1 << 18
 
 
@@ -87,11 +89,18 @@ def _check_type(column: str, kind: Any, name: str) -> None:
     _checks.must(right, f"column {column!r} of {name} must hold numbers: it holds {kind}")
 
 
-def write_parquet(model: Explicit, path: Path) -> None:
-    """One row group per piece, compressed, with checksums."""
+def read_notes(path: Path) -> Meta | None:
+    """Those in the metadata; those beside a file that has none, as earlier versions left them."""
+    with parquet_file(path) as file:
+        text = (file.schema_arrow.metadata or {}).get(_NOTES)
+    return read_meta(path) if text is None else decoded(text, path.name)
+
+
+def write_parquet(model: Explicit, path: Path, *, notes: Meta | None) -> None:
+    """One row group per piece, compressed, with checksums; notes go to the metadata."""
     pa = pyarrow()
     kinds = {own: pa.float64() if own in ("probability", "reward") else pa.int64() for own in MODEL_COLUMNS.values()}
-    schema = pa.schema(kinds)
+    schema = pa.schema(kinds, None if notes is None else {_NOTES: encoded(notes)})
     with pa.parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for piece in model.pieces():
             arrays = [pa.array(getattr(piece, name), kinds[own]) for name, own in MODEL_COLUMNS.items()]

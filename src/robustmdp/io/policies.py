@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._files import whole
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
@@ -44,6 +44,8 @@ def write_solution(solution: Solution, path: Path, format: str | None = None) ->
 def _columns(solution: Solution) -> dict[str, list[Any]]:
     """Those of `Solution.columns`; with the step, or the probability of an action, where there are several."""
     columns = solution.columns()
+    if solution.status.code == "interrupted":  # a table has no other place for it
+        columns["status"] = [solution.status.code] * len(columns["state"])
     if solution.policy.dtype.kind != "f":
         return columns
     world = solution.adversary.mdp
@@ -104,6 +106,7 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     >>> bool((read_policy(file, machine) == solution.policy).all()), solution.policy.shape
     (True, (3, 10))
     """
+    _types.check_arguments(read_policy, locals())
     file = Path(os.fspath(path))
     kind = format_of(file, format, "a policy")
     _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")

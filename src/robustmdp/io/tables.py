@@ -51,12 +51,12 @@ def read_table(path: str | Path) -> Table:
         found = parquet.read_table(str(path))
     except FileNotFoundError:
         raise
-    except (pa.ArrowInvalid, OSError) as problem:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         _checks.fail(f"{path} must be a Parquet file: {str(problem).splitlines()[0]}")
     notes = (found.schema.metadata or {}).get(_NOTES, b"{}")
     try:
         kept = msgspec.json.decode(notes, type=dict[str, Any])
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         _checks.fail(f"{path} must hold notes that this package wrote: {problem}")
     return Table({name: _column(found.column(name)) for name in found.column_names}, kept)
 

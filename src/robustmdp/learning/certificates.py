@@ -268,8 +268,8 @@ class Certified:
             isinstance(getattr(self.learner, "inner_steps", 0), int),
             "a certificate needs inner_steps that are one whole number: got others",
         )
-        for name in ("confidence", "share"):
-            number = _checks.finite_number(name, getattr(self, name))
+        for name, share in (("confidence", self.confidence), ("certify_share", self.share)):
+            number = _checks.finite_number(name, share)
             _checks.must(0.0 < number < 1.0, f"{name} must lie between 0 and 1: got {number:g}")
 
     @property

@@ -33,7 +33,11 @@ class DualFunction:
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, inside: bool) -> None:
         if shape.reward_range is None:
-            _checks.fail("a certificate must know the rewards: give reward_range=(smallest, largest)")
+            _checks.fail(
+                "a certificate must know the rewards",
+                argument="rewards",
+                advice=": give reward_range=(smallest, largest)",
+            )
         self._ambiguity, self.shape = ambiguity, shape
         _checks.must(
             not self.is_smooth or hasattr(self.level.price, "renormalisation"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.generative import GenerativeQLearning
 from robustmdp.learning.markovian import MarkovianQLearning
@@ -55,8 +55,9 @@ def learn_value(
     >>> learned.confidence, bool((learned.upper - learned.lower).max() < 3)
     (0.95, True)
     """
+    _types.check_arguments(learn_value, locals())
     where: dict[str, Any] = {"discount": discount, "reward_range": reward_range, "start": start}
-    given, first = np.asarray(policy), check_seed(seed)
+    given, first = _checks.array("policy", policy), check_seed(seed)
     source = _on_policy(world, given, first, where)
     if isinstance(world, Trajectory):
         samples = min(samples, _count_usable(world, source.shape))

@@ -34,11 +34,11 @@ def check_inner_steps(given: Any) -> InnerSteps:
     """A whole number, a function of the outer iteration, or an (S, A) array, which becomes tuples."""
     if callable(given) and not isinstance(given, type):
         return given  # type: ignore[no-any-return]
-    table = np.asarray(given)
+    table = _checks.array("inner_steps", given)
     if table.ndim == 0:
-        return 0 if given == 0 and isinstance(given, int) else _checks.positive_integer("inner_steps", given)
-    is_whole = table.ndim == 2 and table.dtype.kind in "iu"
-    _checks.must(is_whole, f"inner_steps must be a whole number, a function or an (S, A) array: got {given!r}")
+        return 0 if isinstance(given, int) and given == 0 else _checks.positive_integer("inner_steps", given)
+    if table.ndim != 2 or table.dtype.kind not in "iu":
+        _checks.refuse_type("inner_steps", "a whole number, a function or an (S, A) array", given)
     return tuple(tuple(row) for row in table.tolist())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare, TotalVariation
 from robustmdp.learning.levels import check_learnable, price_of
@@ -54,6 +54,7 @@ def learn_worst_case(
     >>> abs(learned.value - worst_case(doubt, [0.5, 0.5], [0.0, 2.0]).value) < 0.02
     True
     """
+    _types.check_arguments(learn_worst_case, locals())
     weight, divergence = _check_penalty(ambiguity), ambiguity.divergence
     low, high = (_checks.finite_number("value_range", bound) for bound in value_range)
     _checks.must(low <= high, f"value_range must be (low, high): got {value_range!r}")
@@ -66,9 +67,8 @@ def learn_worst_case(
     wide = 2.0 * weight
     interval = (low - wide, 2.0 * high - low + wide) if chi_square else (low, high)
     first_eta = min(max(eta - shift, interval[0]), interval[1])
-    if not isinstance(outcomes, np.ndarray | list | tuple):
-        outcomes = np.fromiter(iter(outcomes), np.float64)  # type: ignore[arg-type]
-    x = np.ascontiguousarray(outcomes, dtype=np.float64).ravel()
+    given = list(outcomes) if isinstance(outcomes, Iterator) else outcomes
+    x = _checks.numbers("outcomes", given).ravel()
     wrong = np.flatnonzero(~((x >= low) & (x <= high)))
     if len(wrong):
         _checks.fail(f"outcomes must lie in value_range [{low:g}, {high:g}]: got {x[wrong[0]]:g} at {wrong[0]}")

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning import running
@@ -79,6 +79,7 @@ class MarkovianQLearning(Runnable):
 
     def __post_init__(self) -> None:
         check_learnable(self.ambiguity)
+        _types.check_fields(self)
         check_schedule("q_steps", self.q_steps)
         check_schedule("eta_steps", self.eta_steps)
         running.check_burn_in(self.burn_in)

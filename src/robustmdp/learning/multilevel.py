@@ -67,7 +67,11 @@ class _MultilevelState(LearnerState):
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, q_steps: Numbers, ratio: float) -> None:
         if shape.reward_range is None:
-            _checks.fail("multilevel Q-learning must know the rewards: give reward_range=(smallest, largest)")
+            _checks.fail(
+                "multilevel Q-learning must know the rewards",
+                argument="rewards",
+                advice=": give reward_range=(smallest, largest)",
+            )
         self.q_steps, self._ratio, self._shape = q_steps, ratio, shape
         self._radius = level_of(ambiguity, shape).numbers
         cells = replications * shape.n_pairs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.learning.running import begin, solutions_of, warn_unvisited_pairs
 from robustmdp.learning.runs import DeferredInterrupt, Progress, Run
 from robustmdp.learning.sources import is_drawn_by_core
@@ -49,7 +49,11 @@ def run_many(
     >>> len(cautious), bool(cautious[0].q.max() < bold[0].q.max())
     (3, True)
     """
+    _types.check_arguments(run_many, locals())
     _checks.must(len(learners) > 0, "learners must hold at least one learner: got none")
+    for learner in learners:
+        if isinstance(learner, type) or not hasattr(learner, "runs_one_by_one"):
+            _checks.refuse_type("learners", "learners such as GenerativeQLearning(...)", learner)
     targets = [None] * len(learners) if references is None else list(references)
     _checks.must(
         len(targets) == len(learners),
@@ -120,7 +124,7 @@ def check_seeds(seeds: Any) -> list[int]:
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
         seeds = range(seeds)
     if not hasattr(seeds, "__iter__"):
-        raise TypeError(f"seeds must be a number or a list of seeds: got {seeds!r}")
+        _checks.refuse_type("seeds", "a number or a list of seeds", seeds)
     listed = [check_seed(seed) for seed in seeds]
     _checks.must(len(listed) > 0, "seeds must hold at least one seed: got none")
     return listed
@@ -128,7 +132,7 @@ def check_seeds(seeds: Any) -> list[int]:
 
 def check_seed(seed: Any) -> int:
     """One seed, checked."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"a seed must be a whole number: got {seed!r}")
+    if not _checks.is_whole(seed):
+        _checks.refuse_type("a seed", "a whole number", seed)
     _checks.must(bool(seed >= 0), f"a seed must be at least 0: got {seed}")
     return int(seed)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.learning import checkpoints
 from robustmdp.learning.learned import solution_of
 from robustmdp.learning.runs import UNLIMITED, DeferredInterrupt, Learner, Progress, Run, Snapshot
@@ -127,6 +127,7 @@ def resume(
     >>> learner.run(problems.chain(), 100, checkpoint=path).steps, resume(path, steps=300).steps
     (100, 300)
     """
+    _types.check_arguments(resume, locals())
     saved = checkpoints.read(Path(path))
     restored, head = checkpoints.learner_of(saved), saved.head
     if learner is not None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.divergences import ChiSquare, FDivergence
 
 
@@ -69,6 +69,7 @@ class Constant:
     size: float
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _positive("size", self.size)
 
     def resolve(self, setting: Setting) -> Numbers:
@@ -91,6 +92,7 @@ class Polynomial:
     cap: float = math.inf
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         for name in ("scale", "offset"):
             _positive(name, getattr(self, name))
         _checks.must(self.cap > 0, f"cap must be positive: got {self.cap!r}")
@@ -113,6 +115,7 @@ class RescaledPolynomial:
     power: float = 0.8
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
 
     def resolve(self, setting: Setting) -> Numbers:
@@ -153,6 +156,7 @@ class DualPolynomial:
     power: float = 0.75
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _positive("scale", self.scale)
         _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
 
@@ -220,6 +224,9 @@ class Theorem51:
 
     cap: float = 1.0
 
+    def __post_init__(self) -> None:
+        _types.check_fields(self)
+
     def resolve(self, setting: Setting) -> Numbers:
         """The numbers of the formula."""
         d_min, d_max = _occupancies(setting)
@@ -242,6 +249,7 @@ class Growing:
     power: float = 0.5
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _positive("scale", self.scale)
         _checks.must(0.0 <= self.power <= 2.0, f"power must lie in [0, 2]: got {self.power:g}")
 
@@ -253,7 +261,7 @@ class Growing:
 def check_schedule(name: str, schedule: object) -> None:
     """Refuse anything that cannot be resolved."""
     if isinstance(schedule, type) or not isinstance(schedule, Schedule):
-        raise TypeError(f"{name} must be a schedule, such as Polynomial(1.0, 0.75): got {schedule!r}")
+        _checks.refuse_type(name, "a schedule, such as Polynomial(1.0, 0.75)", schedule)
 
 
 def _positive(name: str, value: float) -> None:

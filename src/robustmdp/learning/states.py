@@ -189,7 +189,11 @@ class _PrintedState(LearnerState):
     def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
         ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
         if shape.reward_range is None:
-            _checks.fail("the printed algorithms must know the rewards: give reward_range=(smallest, largest)")
+            _checks.fail(
+                "the printed algorithms must know the rewards",
+                argument="rewards",
+                advice=": give reward_range=(smallest, largest)",
+            )
         level = level_of(ambiguity, shape)
         _checks.must(
             not level.is_constrained,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _types
 from robustmdp.models.columns import Words
 from robustmdp.models.frames import is_frame
 from robustmdp.models.mdp import MDP, FloatArray, IntArray
@@ -212,6 +212,7 @@ def estimate(log: Any, discount: float | None = None, *, smoothing: str = "half"
     >>> found.model.probabilities.tolist(), found.unseen.tolist()
     ([0.6, 0.4, 1.0], [[0, 1], [1, 1]])
     """
+    _types.check_arguments(estimate, {"smoothing": smoothing, "known": known})
     if not isinstance(log, Trajectory):
         if not is_frame(log):
             raise TypeError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.models import building
 from robustmdp.models.mdp import MDP
 from robustmdp.result import Solution
@@ -30,8 +30,9 @@ def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any
     table = getattr(getattr(env, "unwrapped", env), "P", None)
     if table is None:
         _checks.fail(
-            f"the environment must publish its transitions as env.unwrapped.P: {name} has none; MarkovianQLearning "
-            "learns without them where states and actions are discrete"
+            f"the environment must publish its transitions as env.unwrapped.P: {name} has none",
+            argument="environment",
+            advice="; MarkovianQLearning learns without them where states and actions are discrete",
         )
     rows = list(_transitions(table, name))
     _checks.must(len(rows) > 0, f"the environment must have at least one transition in its P: {name} has none")
@@ -75,13 +76,12 @@ def to_gymnasium(
     >>> info["state_name"], terminated, truncated
     ('age 1', False, False)
     """
+    _types.check_arguments(to_gymnasium, locals())
     _import_gymnasium()
     from robustmdp.models.environment import ModelEnvironment
 
     if isinstance(solution_or_mdp, Solution):
         return ModelEnvironment(solution_or_mdp.worst_case, solution_or_mdp.penalty, start, max_steps)
-    if not isinstance(solution_or_mdp, MDP):
-        raise TypeError(f"to_gymnasium must be given a Solution or an MDP: got {type(solution_or_mdp).__name__}")
     return ModelEnvironment(solution_or_mdp, None, start, max_steps)
 
 

@@ -29,7 +29,7 @@ def find_log_columns(given: Mapping[str, str | None], present: Sequence[str], fi
     """What the file calls each column."""
     for name, own in given.items():
         if name not in LOG_COLUMNS:
-            _checks.nearest("a key of columns", name, LOG_COLUMNS)
+            _checks.nearest("a key of columns", name, LOG_COLUMNS, argument="columns")
         if own is not None and own not in present:
             _checks.nearest(f"the {name} column of {file}", own, present)
     known = dict(given)
@@ -39,15 +39,21 @@ def find_log_columns(given: Mapping[str, str | None], present: Sequence[str], fi
         if known[name] is None:
             free = [own for own in present if own not in known.values()]
             close = difflib.get_close_matches(name, free, n=1)
-            hint = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
-            _checks.fail(f"{file} must have a column {name!r}: it has {listed(present)}{hint}")
+            advice = f"; is it columns={{{name!r}: {close[0]!r}}}?" if close else ""
+            _checks.fail(
+                f"{file} must have a column {name!r}: it has {listed(present)}",
+                argument="header" if close else "",
+                advice=advice,
+                name=name,
+                own="".join(close),
+            )
     found = {name: own for name, own in known.items() if own is not None}
     for own in found.values():
         _checks.must(list(present).count(own) == 1, f"the columns of {file} must all differ: {own!r} came twice")
     if "terminated" not in given and "terminated" not in found and "done" in present:
         _checks.fail(
-            f"columns must say what 'done' in {file} means: {{'terminated': 'done'}} if it marks true endings only, "
-            "{'terminated': None} to leave it out"
+            f"columns must say what 'done' in {file} means",
+            advice=": {'terminated': 'done'} if it marks true endings only, {'terminated': None} to leave it out",
         )
     return found
 

@@ -75,7 +75,7 @@ def distribution_over(n_states: int, given: npt.ArrayLike, name: str = "initial"
     array = columns.array_of(name, given)
     if array.ndim == 0:
         state = int(array) if array.dtype.kind in "iu" else -1
-        _checks.must(0 <= state < n_states, f"{name} must be a state in 0..{n_states - 1}: got {array.item()!r}")
+        _checks.must(0 <= state < n_states, f"{name} must be a state in 0..{n_states - 1}: got {_checks.show(given)}")
         return np.eye(1, n_states, state).ravel()
     start = columns.real_numbers(name, array)
     _checks.must(start.shape == (n_states,), f"{name} must be a state or have shape ({n_states},): got {start.shape}")

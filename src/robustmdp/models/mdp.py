@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _types
 from robustmdp.models import columns, consistency, row_sums
 from robustmdp.models.labels import BoolArray, Labels, checked_initial, checked_labels, same_labels
 from robustmdp.models.noise import Noise
@@ -157,6 +157,7 @@ class MDP(StateActionSpace):
         """
         from robustmdp.models import building
 
+        _types.check_arguments(MDP.from_arrays, {"state_names": state_names, "action_names": action_names})
         mdp = building.from_arrays(transitions, rewards, discount, state_names, action_names)
         return mdp._described(labels, initial)
 
@@ -186,6 +187,7 @@ class MDP(StateActionSpace):
         """
         from robustmdp.models import building
 
+        _types.check_arguments(MDP.from_rows, {"state_names": state_names, "action_names": action_names})
         mdp = building.from_rows(
             (state, action, next_state, probability, reward),
             discount,
@@ -271,6 +273,7 @@ class MDP(StateActionSpace):
         """
         from robustmdp.models import stepping
 
+        _types.check_arguments(MDP.from_noise, locals())
         names = (state_names, action_names)
         return stepping.from_noise(step, n_states, n_actions, Noise.of(noise, values), discount, names)
 

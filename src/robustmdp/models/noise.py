@@ -118,7 +118,7 @@ def _as_values(given: Any) -> npt.NDArray[Any]:
 
 def _listed(objects: Any) -> npt.NDArray[Any]:
     """A column of objects."""
-    if not hasattr(objects, "__len__"):
+    if not hasattr(objects, "__len__") or hasattr(objects, "tocsr"):
         raise TypeError(f"values must be an array or a list: got {type(objects).__name__}")
     out = np.empty(len(objects), dtype=object)
     for place, thing in enumerate(objects):

@@ -67,7 +67,7 @@ class RowSource:
 
     def __post_init__(self) -> None:
         if not callable(self.rows):
-            raise TypeError(f"rows must be a function of the first state and the one after the last: got {self.rows!r}")
+            _checks.refuse_type("rows", "a function of the first state and the one after the last", self.rows)
         for name in ("n_states", "n_actions"):
             count = _checks.positive_integer(name, getattr(self, name))
             _checks.must(count <= columns.LARGEST, f"{name} must be at most {columns.LARGEST}: got {count}")

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from robustmdp import _checks, _low_level
+from robustmdp import _checks, _low_level, _types
 
 SIGNATURE = "void (int64_t, int64_t, uint64_t, double *, int64_t *, int64_t *, void *)"
 
@@ -57,14 +55,15 @@ class Simulator:
         if self.is_low_level:
             _low_level.machine_code(self.sample, SIGNATURE)
         elif not callable(self.sample):
-            raise TypeError(f"sample must be a function of (state, action, rng): got {self.sample!r}")
+            _checks.refuse_type("sample", "a function of (state, action, rng)", self.sample)
         _checks.positive_integer("n_states", self.n_states)
         _checks.positive_integer("n_actions", self.n_actions)
         _checks.discount(self.discount)
+        _types.check_fields(self)
         low, high = (_checks.finite_number("reward_range", bound) for bound in self.reward_range)
         _checks.must(low <= high, f"reward_range must be (smallest, largest): got {tuple(self.reward_range)}")
-        if not isinstance(self.start, (int, np.integer)):
-            raise TypeError(f"start must be a whole number: got {self.start!r}")
+        if not _checks.is_whole(self.start):
+            _checks.refuse_type("start", "a whole number", self.start)
         _checks.must(0 <= self.start < self.n_states, f"start must lie in 0..{self.n_states - 1}: got {self.start}")
         object.__setattr__(self, "state_names", _checks.names("state", self.state_names, self.n_states))
         object.__setattr__(self, "action_names", _checks.names("action", self.action_names, self.n_actions))
@@ -106,6 +105,8 @@ class Simulator:
         )
         low, high = self.reward_range
         _checks.must(
-            low <= number <= high, f"reward must lie in reward_range [{low:g}, {high:g}]: got {number} {where}"
+            low <= number <= high,
+            f"reward must lie in reward_range [{low:g}, {high:g}]: got {number} {where}",
+            argument="reward_range",
         )
         return number, successor, bool(terminated)

@@ -111,8 +111,8 @@ def _number_of(kind: str, given: int | str, names: tuple[str, ...] | None, count
             _checks.must(bool(names), f"{kind} must be a number: this model has no names, got {given!r}")
             _checks.nearest(kind, given, names or ())
         return (names or ()).index(given)
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise TypeError(f"{kind} must be a name or a whole number: got {given!r}")
+    if not _checks.is_whole(given):
+        _checks.refuse_type(kind, "a name or a whole number", given)
     _checks.must(0 <= given < count, f"{kind} must lie in 0..{count - 1}: got {given}")
     return int(given)
 

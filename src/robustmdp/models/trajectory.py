@@ -74,9 +74,10 @@ class Trajectory:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
-        given = (state, action, reward, next_state, terminated)
-        named = zip(COLUMNS, given, strict=True)
-        raw = columns.equally_long({name: value for name, value in named if value is not None})
+        given = dict(zip(COLUMNS, (state, action, reward, next_state, terminated), strict=True))
+        if terminated is None:
+            del given["terminated"]
+        raw = columns.equally_long(given)
         _checks.must(len(raw["state"]) > 0, "a trajectory must hold at least one transition: got none")
         numbered, names = number_columns(raw, (state_names, action_names))
         clean = _clean(

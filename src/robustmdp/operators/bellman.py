@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
@@ -121,8 +121,7 @@ class RobustBellman:
         return object.__new__(cls)
 
     def __init__(self, mdp: MDP, ambiguity: Ambiguity, *, threads: int | None = None) -> None:
-        if not isinstance(mdp, MDP):
-            raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+        _types.check_arguments(RobustBellman.__init__, locals())
         self.mdp = mdp
         self.ambiguity = check_ambiguity(ambiguity)
         _checks.must(

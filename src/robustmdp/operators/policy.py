@@ -101,6 +101,8 @@ def rows_of_pairs(mdp: MDP, pairs: IntArray) -> PolicyRows:
 
 
 def _deterministic(space: StateActionSpace, actions: npt.NDArray[np.generic]) -> PolicyPairs:
+    if actions.dtype.kind not in "biuf":
+        _checks.refuse_type("policy", "numbers of actions", actions)
     whole = actions.astype(np.int64)
     _checks.must(bool(np.all(whole == actions)), "policy must hold whole numbers of actions")
     outside = np.flatnonzero((whole < 0) | (whole >= space.n_actions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,13 +15,14 @@ import msgspec
 
 from robustmdp import __version__, _checks
 from robustmdp._files import whole
-from robustmdp.io.tables import read_table, write_table
+from robustmdp.io.tables import read_table, write_parquet, write_table
 from robustmdp.paper import NAMES
 from robustmdp.table import Table
 
 _MARK = "robustmdp.json"
 _CONTENTS = ("records", "figures", "claims.csv", "report.html")
 _UNFINISHED = "unfinished"
+_CHECKSUM = "checksum"
 TASK = ".parquet"  # how the file of a task ends
 
 
@@ -66,6 +68,7 @@ class Folder:
         path = self.records(name)
         if not path.exists():
             return None
+        _checks.must(path.is_file(), f"the records must be a file: {path} is none")
         table = read_table(path)
         version, made = table.notes.get("version"), table.notes.get("parameters")
         _checks.must(version == __version__, _other_version(path, version))
@@ -76,7 +79,7 @@ class Folder:
                 f"{path} was made with other parameters ({', '.join(differing) or 'other names'}): choose another "
                 "--out, or remove it"
             )
-        return table
+        return _without_checksum(table, path)
 
     def present(self) -> list[str]:
         """The experiments whose records are here."""
@@ -84,7 +87,17 @@ class Folder:
 
     def keep(self, name: str, table: Table) -> None:
         """Write the records of an experiment."""
-        write_table(table, self.records(name))
+        write_table(_with_checksum(table), self.records(name))
+
+    @staticmethod
+    def write_task(path: Path, table: Table) -> None:
+        """Just write the result of a single task; `Kept` sees to it that the file is whole."""
+        write_parquet(_with_checksum(table), path)
+
+    @staticmethod
+    def read_task(path: Path) -> Table:
+        """The result of a single task, refused if it was altered."""
+        return _without_checksum(read_table(path), path)
 
     def keep_csv(self, name: str, table: Table) -> None:
         """The records once more, for programs that read nothing better."""
@@ -96,6 +109,31 @@ class Folder:
             (self.work / f"{key}{TASK}").unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # others are not complete yet
             self.work.rmdir()
+
+
+def _with_checksum(table: Table) -> Table:
+    return table.with_notes(**{_CHECKSUM: _checksum(table)})
+
+
+def _without_checksum(table: Table, path: Path) -> Table:
+    """The table as it was before its checksum was noted."""
+    notes = dict(table.notes)
+    noted = notes.pop(_CHECKSUM, None)
+    found = Table(table.columns, notes)
+    _checks.must(
+        noted == _checksum(found),
+        f"records must be as this command wrote them: those in {path} were altered, their checksum differs; remove the "
+        "file to compute them again",
+    )
+    return found
+
+
+def _checksum(table: Table) -> str:
+    """Of notes, names and every bit of the columns; it finds accidents, not intent."""
+    digest = hashlib.sha256(msgspec.json.encode(table.notes))
+    for name, column in table.columns.items():
+        digest.update(repr((name, column.tolist())).encode())
+    return digest.hexdigest()
 
 
 def _make(where: Path) -> None:

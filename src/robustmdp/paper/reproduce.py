@@ -12,7 +12,7 @@ from robustmdp import _checks
 from robustmdp.app.page import write_page
 from robustmdp.engine import Engine, Kept
 from robustmdp.engine.kept import key_of
-from robustmdp.io.tables import read_table, write_parquet, write_table
+from robustmdp.io.tables import write_table
 from robustmdp.paper import NAMES, experiment_named
 from robustmdp.paper.claims import Claim, as_table
 from robustmdp.paper.drawing import draw, palette_of
@@ -91,7 +91,7 @@ def reproduce(
         if not resume:
             folder.forget(tasks)
         for name, params in meter.planned.items():
-            kept = Kept(engine, folder.work, _save, read_table, TASK, partial(meter.advance, name))
+            kept = Kept(engine, folder.work, Folder.write_task, Folder.read_task, TASK, partial(meter.advance, name))
             folder.keep(name, experiment_named(name).run(params, kept))
         folder.forget(tasks)
         meter.report("drawing")
@@ -106,10 +106,6 @@ def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
     for name, params in planned.items():
         experiment = experiment_named(name)
         yield from (key_of(experiment.measure, item) for item in experiment.tasks(params))
-
-
-def _save(path: Path, table: Table) -> None:
-    write_parquet(table, path)
 
 
 class _Meter:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
@@ -45,6 +45,7 @@ class DualAscent:
     warm_start: bool = True
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _checks.positive_integer("steps", self.steps)
         _checks.positive_integer("inner_steps", self.inner_steps)
         if self.step is not None:

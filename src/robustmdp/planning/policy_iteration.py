@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
@@ -44,6 +44,7 @@ class PolicyIteration:
     max_steps: int = 1000
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _checks.positive_integer("max_steps", self.max_steps)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
@@ -65,8 +65,7 @@ def reach(
     >>> reach(walk, Nominal(), [1]).value[0].round(6), reach(walk, L1(0.2), [1]).value[0].round(6)
     (np.float64(0.5), np.float64(0.4))
     """
-    if not isinstance(mdp, MDP):
-        raise TypeError(f"mdp must be an MDP: got {type(mdp).__name__}")
+    _types.check_arguments(reach, locals())
     _checks.must(not (rewards and avoid is not None), "avoid must be None with rewards=True: it asks for a probability")
     target = _states("goal", goal, mdp)
     avoided = np.zeros(mdp.n_states, dtype=bool) if avoid is None else _states("avoid", avoid, mdp) & ~target
@@ -82,12 +81,12 @@ def _states(name: str, given: States, mdp: MDP) -> BoolArray:
             _checks.must(bool(mdp.labels), f"{name} must be a list of states: the model has no labels, got {given!r}")
             _checks.nearest(f"label as {name}", given, list(mdp.labels))
         return np.array(mdp.labels[given], dtype=bool)
-    array = np.asarray(given)
+    array = _checks.array(name, given)
     if array.dtype == bool:
         _checks.must(array.shape == (mdp.n_states,), f"{name} must have shape ({mdp.n_states},): got {array.shape}")
         return array.copy()
     is_list = array.ndim == 1 and (array.size == 0 or array.dtype.kind in "iu")
-    _checks.must(is_list, f"{name} must be a label, a list of states or (S,) bool: got {given!r}")
+    _checks.must(is_list, f"{name} must be a label, a list of states or (S,) bool: got {_checks.show(given)}")
     chosen = np.zeros(mdp.n_states, dtype=bool)
     wrong = (array < 0) | (array >= mdp.n_states)
     if wrong.any():

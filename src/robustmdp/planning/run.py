@@ -117,8 +117,9 @@ def check_discounted(mdp: MDP) -> None:
     """Refuse what only a criterion without a discount can answer."""
     _checks.must(
         mdp.discount < 1.0,
-        "a discounted problem must have a discount below 1: got 1; lower it, or give a criterion: "
-        "FiniteHorizon(steps), TotalReward() or AverageReward()",
+        "a discounted problem must have a discount below 1: got 1",
+        argument="criterion",
+        advice="; lower it, or give a criterion: FiniteHorizon(steps), TotalReward() or AverageReward()",
     )
 
 

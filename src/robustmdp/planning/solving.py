@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
@@ -72,6 +72,7 @@ def solve(
     _checks.must(
         checkpoint is None, f"checkpoint must come with an engine, such as engine.Serial(): got {checkpoint!r}"
     )
+    _types.check_arguments(solve, locals())
     if criterion is not None:
         return criterion.solve(mdp, ambiguity, Settings(tol, threads, callback, start, solver))
     bellman = RobustBellman(mdp, ambiguity, threads=threads)
@@ -131,6 +132,7 @@ def evaluate(
     >>> evaluate(problems.two_state(0.5, 0.9), [0, 0], Nominal()).value.round(6)  # 1/(1 - 0.45)
     array([1.818182, 0.      ])
     """
+    _types.check_arguments(evaluate, locals())
     if criterion is not None:
         _check_criterion(criterion)
         return criterion.evaluate(mdp, policy, ambiguity, Settings(tol, threads, callback, start))
@@ -166,6 +168,4 @@ def solve_or_raise(
 
 def _check_criterion(criterion: object) -> None:
     if isinstance(criterion, type) or not hasattr(criterion, "solve"):
-        raise TypeError(
-            f"criterion must be one such as FiniteHorizon(12), TotalReward() or AverageReward(): got {criterion!r}"
-        )
+        _checks.refuse_type("criterion", "one such as FiniteHorizon(12), TotalReward() or AverageReward()", criterion)

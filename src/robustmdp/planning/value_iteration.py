@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
@@ -32,6 +32,7 @@ class ValueIteration:
     max_steps: int = 1_000_000
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         if self.stopping not in ("span", "residual"):
             _checks.nearest("stopping", self.stopping, ("span", "residual"))
         _checks.positive_integer("max_steps", self.max_steps)

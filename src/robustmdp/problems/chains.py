@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.models import MDP
 
 
@@ -59,6 +59,7 @@ def two_state_value(stay: float, discount: float, weight: float) -> float:
     >>> two_state_value(0.5, 0.9, 0.01)
     1.009
     """
+    _types.check_arguments(two_state_value, locals())
     p, gamma = stay, discount
     if p in (0.0, 1.0) or math.isinf(weight):
         return 1.0 / (1.0 - gamma * p)

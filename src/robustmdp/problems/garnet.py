@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.models import MDP, row_sums
 
 _CHUNK = 1 << 16
@@ -18,12 +18,14 @@ def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, se
     >>> garnet(100, 4, 5, 0.9, seed=0).nnz
     2000
     """
+    _types.check_arguments(garnet, locals())
     n, m, k = (
         _checks.positive_integer(name, value)
         for name, value in (("n_states", n_states), ("n_actions", n_actions), ("n_successors", n_successors))
     )
     _checks.must(k <= n, f"n_successors must be at most n_states ({n}): got {k}")
     discount = _checks.model_discount(discount)
+    _checks.must(seed >= 0, f"seed must be at least 0: got {seed}")
     rng = np.random.default_rng(seed)
     pairs = n * m
     indices = np.empty((pairs, k), dtype=np.int32)

@@ -7,6 +7,7 @@ from robustmdp.models import MDP
 
 RUN, SERVICE, REPLACE = range(3)
 _WEAR_OF_A_WEEK = (0.55, 0.35, 0.10)  # probabilities that wear rises by 0, 1, 2
+_LARGEST_GROWTH = 1e6
 _EARNED, _SERVICE_COST, _NEW_PUMP, _FAILURE_COST = 3.0, 2.0, 12.0, 70.0
 
 
@@ -34,6 +35,7 @@ def pump(failure: float = 0.012, growth: float = 1.45, n_levels: int = 10, disco
     _checks.must(0.0 <= chance <= 1.0, f"failure must lie in [0, 1]: got {chance:g}")
     rate = _checks.finite_number("growth", growth)
     _checks.must(rate >= 1.0, f"growth must be at least 1: got {rate:g}")
+    _checks.must(rate <= _LARGEST_GROWTH, f"growth must be at most {_LARGEST_GROWTH:g}: got {rate:g}")
     failed, rows = n, []
     for wear in range(n):
         fails = min(0.9, chance * rate**wear)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.models import MDP
 
@@ -41,6 +41,7 @@ def stationary_distribution(mdp: MDP, behaviour: npt.ArrayLike | None = None, *,
     array([[0.05, 0.05],
            [0.05, 0.05]])
     """
+    _types.check_arguments(stationary_distribution, locals())
     policy = _policy(mdp, behaviour)
     states = _stationary_states(_chain(mdp, policy, start))
     return mdp.table(states[mdp.states] * policy, fill=0.0)
@@ -62,6 +63,7 @@ def occupancy(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 
     >>> [round(share, 3) for share in occupancy(problems.chain(restart=0.5), [0.9, 0.1])]
     [0.005, 0.095]
     """
+    _types.check_arguments(occupancy, locals())
     shares = mdp.pairs(stationary_distribution(mdp, behaviour, start=start))
     return Occupancy(float(shares.min()), float(shares.max()))
 
@@ -92,6 +94,7 @@ def mixing(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) 
     >>> round(mixed.constant, 6), round(mixed.rate, 6)
     (0.75, 0.6)
     """
+    _types.check_arguments(mixing, locals())
     _checks.must(
         mdp.n_pairs <= _MIXING_SIZE,
         f"mdp must have at most {_MIXING_SIZE} pairs for its mixing to be computed: got {mdp.n_pairs:,}",
@@ -151,7 +154,7 @@ def _policy(mdp: MDP, behaviour: npt.ArrayLike | None) -> FloatArray:
     """behaviour(a | s) at the available pairs, (n_pairs,)."""
     if behaviour is None:
         return 1.0 / np.diff(mdp.state_ptr)[mdp.states]
-    given = np.asarray(behaviour, dtype=np.float64)
+    given = _checks.numbers("behaviour", behaviour)
     shape = (mdp.n_states, mdp.n_actions)
     _checks.must(
         given.shape in (shape, shape[1:]), f"behaviour must have shape {shape[1:]} or {shape}: got {given.shape}"

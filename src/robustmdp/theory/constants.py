@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.divergences import ChiSquare, FDivergence, JensenShannon, TotalVariation
 from robustmdp.theory import _arguments
 
@@ -40,6 +40,7 @@ def dual_interval(
     >>> dual_interval(ChiSquare(), 0.5, (0.0, 10.0), form="section-4.1")
     (-1.0, 21.0)
     """
+    _types.check_arguments(dual_interval, locals())
     weight = _arguments.positive("weight", weight)
     low, high = _arguments.interval("value_range", value_range)
     _arguments.one_of("form", form, ("tight", "section-4.1", "lemma-a.1"))
@@ -58,6 +59,7 @@ def ratio_range(divergence: FDivergence, weight: float, value_range: Interval, t
     >>> [round(ratio, 9) for ratio in ratio_range(ChiSquare(), 0.5, (0.0, 10.0), (-1.0, 21.0))]
     [0.0, 22.0]
     """
+    _types.check_arguments(ratio_range, locals())
     weight = _arguments.positive("weight", weight)
     low, high = _arguments.interval("value_range", value_range)
     first, last = _arguments.interval("theta", theta)
@@ -79,6 +81,7 @@ def strong_convexity(divergence: FDivergence, ratios: Interval = (0.0, math.inf)
     >>> strong_convexity(ChiSquare()), strong_convexity(KL()), strong_convexity(KL(), (0.0, 4.0))
     (2.0, 0.0, 0.25)
     """
+    _types.check_arguments(strong_convexity, locals())
     low, high = (float(end) for end in ratios)
     _checks.must(0.0 <= low <= high and high > 0.0, f"ratios must be (low, high) with 0 <= low <= high: got {ratios}")
     if divergence == TotalVariation():
@@ -112,6 +115,7 @@ def gradient_bound(
     >>> [round(gradient_bound(*world, form=form), 9) for form in ("true", "lemma-4.1", "printed")]
     [21.0, 32.0, 17.0]
     """
+    _types.check_arguments(gradient_bound, locals())
     smallest, largest = ratio_range(divergence, weight, value_range, theta)
     _arguments.one_of("form", form, ("true", "lemma-4.1", "printed"))
     spread = value_range[1] - value_range[0]
@@ -141,6 +145,7 @@ def outcome_bound(
     >>> round(outcome_bound(*world), 9), outcome_bound(*world, form="printed")
     (220.5, 10.0)
     """
+    _types.check_arguments(outcome_bound, locals())
     weight = _arguments.positive("weight", weight)
     low, high = _arguments.interval("value_range", value_range)
     first, last = _arguments.interval("theta", theta)
@@ -167,6 +172,7 @@ def curvature(weight: float, discount: float, form: Literal["true", "printed"] =
     >>> curvature(1.0, 0.5), curvature(1.0, 0.5, form="printed") == 1 / 18
     (0.25, True)
     """
+    _types.check_arguments(curvature, locals())
     weight = _arguments.positive("weight", weight)
     largest_value = 1.0 / (1.0 - _checks.discount(discount))
     _arguments.one_of("form", form, ("true", "printed"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.theory import _arguments
 from robustmdp.theory._counting import smallest_count
 
@@ -31,6 +31,7 @@ def inner_rate(
     >>> inner_rate(1, diameter=3.0, gradient_bound=2.0)
     12.0
     """
+    _types.check_arguments(inner_rate, locals())
     steps = _checks.positive_integer("inner_steps", inner_steps)
     pairs = _checks.positive_integer("n_pairs", n_pairs)
     scale = _arguments.positive("diameter", diameter) * _arguments.positive("gradient_bound", gradient_bound)
@@ -45,6 +46,7 @@ def noise_constant(n_pairs: int, discount: float, outcome_bound: float) -> float
     >>> round(noise_constant(20, 0.9, 10.0), 3)
     54.324
     """
+    _types.check_arguments(noise_constant, locals())
     pairs = _checks.positive_integer("n_pairs", n_pairs)
     largest = 1.0 + _checks.discount(discount) * _arguments.positive("outcome_bound", outcome_bound)
     return 2.0 * largest * math.sqrt(2.0 * math.log(2.0 * pairs))
@@ -75,6 +77,7 @@ def generative_bound(
     >>> round(generative_bound(10**8, 10**4, **constants), 4)
     0.2289
     """
+    _types.check_arguments(generative_bound, locals())
     _arguments.one_of("form", form, ("printed", "theorem-4.1", "proved"))
     inner = inner_rate(
         inner_steps,
@@ -116,6 +119,7 @@ def generative_samples(
     >>> generative_bound(needed.steps, needed.inner_steps, **constants) <= 0.1
     True
     """
+    _types.check_arguments(generative_samples, locals())
     epsilon = _arguments.positive("epsilon", epsilon)
     noise = noise_constant(n_pairs, discount, outcome_bound)
     steps = smallest_count(lambda t: _outer_rate(t, discount, noise, initial_error), epsilon / 2.0)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.divergences import ChiSquare
 from robustmdp.theory import _arguments
 from robustmdp.theory.chains import Mixing, Occupancy
@@ -29,6 +29,7 @@ def step_offsets(d_min: float, d_max: float, discount: float) -> StepOffsets:
     >>> step_offsets(0.05, 0.05 * (1 + 1e-15), 0.9)
     StepOffsets(p_dagger=10, p_alpha=1)
     """
+    _types.check_arguments(step_offsets, locals())
     _checks.must(
         0.0 < d_min <= d_max <= 1.0,
         f"d_min and d_max must satisfy 0 < d_min <= d_max <= 1: got {d_min:g} and {d_max:g}; "
@@ -64,6 +65,7 @@ class MarkovianSetting:
     mixing: Mixing
 
     def __post_init__(self) -> None:
+        _types.check_fields(self)
         _checks.positive_integer("n_pairs", self.n_pairs)
         _arguments.fraction("discount", self.discount)
         for name in ("diameter", "gradient_bound", "outcome_bound", "curvature", "smoothness"):
@@ -87,6 +89,7 @@ class MarkovianSetting:
         >>> setting.diameter, setting.gradient_bound, setting.outcome_bound, setting.curvature, setting.smoothness
         (2.0, 1.0, 2.0, 0.25, 0.5)
         """
+        _types.check_arguments(MarkovianSetting.chi_square, locals())
         _arguments.one_of("form", form, ("true", "printed"))
         values = 0.0, 1.0 / (1.0 - _checks.discount(discount))
         theta = dual_interval(ChiSquare(), weight, values, "tight" if form == "true" else "section-4.1")
@@ -152,6 +155,7 @@ def markovian_constants(
     >>> round(markovian_constants(setting).phi_3)
     204960
     """
+    _types.check_arguments(markovian_constants, locals())
     _arguments.one_of("form", form, ("printed", "proved"))
     d_min, rest = setting.occupancy.smallest, 1.0 - setting.discount
     diameter, slope, kappa, memory = setting.diameter, setting.gradient_bound, setting.curvature, setting.memory
@@ -187,6 +191,7 @@ def dual_error_bound(steps: int, setting: MarkovianSetting, form: Literal["print
     >>> dual_error_bound(10**30, setting) * 10**10 / markovian_constants(setting).phi_1 < 1.001
     True
     """
+    _types.check_arguments(dual_error_bound, locals())
     t = _checks.positive_integer("steps", steps)
     phi_1, phi_2, phi_3 = markovian_constants(setting, form)
     root = math.cbrt(t)
@@ -203,6 +208,7 @@ def markovian_rate(steps: int, setting: MarkovianSetting) -> float:
     >>> round(markovian_rate(7, setting) / markovian_constants(setting).phi_1, 9)
     20.0
     """
+    _types.check_arguments(markovian_rate, locals())
     t = _checks.positive_integer("steps", steps)
     rest = 1.0 - setting.discount
     phi_1 = markovian_constants(setting).phi_1
@@ -227,6 +233,7 @@ def markovian_bound(steps: int, setting: MarkovianSetting, initial_error: float 
     >>> markovian_bound(8 * 10**30, setting) / markovian_bound(10**30, setting) < 0.51
     True
     """
+    _types.check_arguments(markovian_bound, locals())
     t = _checks.positive_integer("steps", steps)
     gamma, d_min, memory = setting.discount, setting.occupancy.smallest, setting.memory
     start = 1.0 / (1.0 - gamma) if initial_error is None else _checks.finite_number("initial_error", initial_error)

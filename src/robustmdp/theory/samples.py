@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.divergences import ChiSquare
 from robustmdp.theory import _arguments
 from robustmdp.theory._counting import smallest_count
@@ -44,6 +44,7 @@ def samples_needed(
     >>> samples_needed(1.0, **small), samples_needed(0.5, **small)
     (43176500, 172705960)
     """
+    _types.check_arguments(samples_needed, locals())
     epsilon = _arguments.positive("epsilon", epsilon)
     pairs = _checks.positive_integer("n_states", n_states) * _checks.positive_integer("n_actions", n_actions)
     discount, weight = _checks.discount(discount), _arguments.positive("weight", weight)

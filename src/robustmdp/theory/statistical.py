@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.theory import _arguments
 
 
@@ -38,6 +38,7 @@ def statistical_upper_bound(
     >>> [round(statistical_upper_bound(10**6, form=form, **large), 2) for form in ("sharp", "proved", "printed")]
     [0.3, 5.09, 4.08]
     """
+    _types.check_arguments(statistical_upper_bound, locals())
     n, pairs, discount, weight, delta = _setting(samples_per_pair, n_pairs, discount, weight, delta)
     _arguments.one_of("form", form, ("sharp", "proved", "printed"))
     largest_value = 1.0 / (1.0 - discount)
@@ -60,11 +61,12 @@ def statistical_lower_bound(epsilon: float, *, n_pairs: int, discount: float, we
     >>> statistical_lower_bound(0.5, n_pairs=20, discount=0.875, weight=1.0)
     2560.0
     """
+    _types.check_arguments(statistical_lower_bound, locals())
     epsilon, weight = _arguments.positive("epsilon", epsilon), _arguments.positive("weight", weight)
     pairs, discount = _checks.positive_integer("n_pairs", n_pairs), _checks.discount(discount)
     _checks.must(discount > 0.75, f"discount must lie in (3/4, 1) for the lower bound: got {discount:g}")
     rest = 1.0 - discount
-    rate = pairs / (epsilon**2 * rest**3)
+    rate = pairs / (epsilon * epsilon * rest**3)
     if weight < rest / (discount * (3.0 - 2.0 * discount)):
         return rate * weight**2
     return rate * min(1.0 / 16.0, weight * discount * rest / (2.0 * discount - 1.0))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.divergences import FDivergence, TotalVariation, check_divergence
 from robustmdp.models import Counts
 from robustmdp.tuning.bootstrap import Bootstrap, nominal
@@ -61,6 +61,7 @@ def radius_from_counts(
     >>> radius_from_counts(days, ChiSquare(), 0.95, method="asymptotic").__round__(4)  # 9.49/80
     0.1186
     """
+    _types.check_arguments(radius_from_counts, locals())
     check_divergence(divergence)
     level = _checks.finite_number("confidence", confidence)
     _checks.must(0.0 < level < 1.0, f"confidence must lie between 0 and 1: got {level:g}")
@@ -78,7 +79,7 @@ def _checked(counts: npt.ArrayLike) -> FloatArray:
     try:
         table = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"counts must be Counts or an array of whole numbers: got {counts!r}") from None
+        _checks.refuse_type("counts", "Counts or an array of whole numbers", counts)
     _checks.must(
         table.ndim >= 1 and table.size > 0, f"counts must have a row of at least one successor: got {table.shape}"
     )

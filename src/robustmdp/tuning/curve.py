@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
@@ -94,6 +94,7 @@ def robustness_curve(
     >>> robustness_curve(problems.machine_replacement(), scaled, levels=[0.1, 0.01])["level"].tolist()
     [0.01, 0.1]
     """
+    _types.check_arguments(robustness_curve, {"mdp": mdp, "tol": tol, "threads": threads, "progress": progress})
     start = distribution(mdp, initial)
     nominal = solve_or_raise(mdp, Nominal(), tol=tol, threads=threads)
     family = family_of(mdp, divergence, nominal, weights=weights, radii=radii, levels=levels)
@@ -134,6 +135,7 @@ def levels_for(
     >>> len(levels_for(problems.chain(), KL(), count=9))
     9
     """
+    _types.check_arguments(levels_for, locals())
     _checks.positive_integer("count", count)
     check_divergence(divergence)
     if form.has_radius:
@@ -229,7 +231,7 @@ def function_family(function: Any, levels: npt.ArrayLike | None) -> SetFamily:
 
 
 def _numbers(name: str, given: npt.ArrayLike | None) -> FloatArray:
-    numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    numbers = np.atleast_1d(_checks.numbers(name, given))
     _checks.must(numbers.ndim == 1 and numbers.size > 0, f"{name} must be a list of numbers: got shape {numbers.shape}")
     return numbers
 

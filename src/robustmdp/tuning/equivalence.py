@@ -6,7 +6,7 @@ import math
 
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
@@ -32,8 +32,9 @@ def matching_radius(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, t
     >>> matching_radius(world, Penalized(ChiSquare(), float("inf")), 0)
     0.0
     """
+    _types.check_arguments(matching_radius, locals())
     if not getattr(ambiguity, "has_weight", False):
-        raise TypeError(f"ambiguity must be Penalized(...) to have a matching radius: got {ambiguity!r}")
+        _checks.refuse_type("ambiguity", "Penalized(...) to have a matching radius", ambiguity)
     return _Search(mdp, ambiguity, initial, threads).level(Constrained)
 
 
@@ -47,8 +48,9 @@ def matching_weight(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, t
     >>> matching_weight(world, Constrained(ChiSquare(), 10.0), 0)
     0.0
     """
+    _types.check_arguments(matching_weight, locals())
     if not getattr(ambiguity, "has_radius", False):
-        raise TypeError(f"ambiguity must be Constrained(...) to have a matching weight: got {ambiguity!r}")
+        _checks.refuse_type("ambiguity", "Constrained(...) to have a matching weight", ambiguity)
     search = _Search(mdp, ambiguity, initial, threads)
     return search.unit * search.level(Penalized)
 

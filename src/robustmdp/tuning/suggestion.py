@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks, _display
+from robustmdp import _checks, _display, _types
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
@@ -182,6 +182,7 @@ def suggest(
     >>> suggest(problems.machine_replacement()).verdict
     'no worlds'
     """
+    _types.check_arguments(suggest, {name: value for name, value in locals().items() if name != "divergence"})
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
+from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
@@ -84,6 +84,7 @@ def stress(
     >>> table["policy"].tolist(), table["mean"].round(2).tolist(), table["wins"].tolist()
     (['nominal', 'robust'], [-19.28, -23.23], [1, 0])
     """
+    _types.check_arguments(stress, {"mdp": mdp, "tol": tol, "threads": threads, "progress": progress})
     start = distribution(mdp, initial)
     families = families_of(perturbed_worlds)
     chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
@@ -168,7 +169,7 @@ def families_of(given: Any) -> list[Family]:
     for part in parts:
         if not isinstance(part, MDP):
             if not hasattr(part, "worlds"):
-                raise TypeError(f"perturbed_worlds must be MDPs or families of them: got {part!r}")
+                _checks.refuse_type("perturbed_worlds", "MDPs or families of them", part)
             families.append(part)
     _checks.must(bool(families), "perturbed_worlds must hold at least one world: got none")
     names = [family.name for family in families]

@@ -145,6 +145,16 @@ def test_models_and_logs_are_not_confused(words: tuple[str, ...], sentence: str)
     refused(run(*words), sentence)
 
 
+@pytest.mark.usefixtures("here")
+def test_a_log_with_the_probabilities_of_its_policy_is_no_model() -> None:
+    """It was refused as a model, which has a column of this name as well."""
+    rows = [(*row, 0.5, 0) for row in ROWS]
+    write_log(Path("logged.csv"), rows, ("state", "action", "reward", "next_state", "probability", "terminated"))
+    assert run("estimate", "logged.csv").exit_code == 0
+    assert run("curve", "logged.csv", "--weights", "1").exit_code == 0
+    refused(run("solve", "logged.csv"), "logged.csv must be a model, not a log")
+
+
 # Logs with other names of columns.
 
 
@@ -171,7 +181,7 @@ def test_columns_may_have_other_names(command: tuple[str, ...]) -> None:
     [
         (("log.csv", "--column", "state"), "--column must be NAME=OWN, as in terminated=done: got 'state'"),
         (("log.csv", "--column", "=done"), "--column must be NAME=OWN"),
-        (("log.csv", "--column", "stat=done"), "the NAME of --column must be one of"),
+        (("log.csv", "--column", "stat=done"), "a key of --column must be one of"),
         (("log.csv", "--column", "state=stae"), "did you mean 'state'?"),
         (("chain", "--column", "state=s"), "--column must come with a log: got 'chain'"),
     ],
@@ -213,7 +223,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_computed(
 @pytest.mark.usefixtures("here")
 def test_convert_looks_at_its_target_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rm.problems, "chain", lambda: pytest.fail("too late"))
-    refused(run("convert", "chain", "log.csv/x.drn"), "--out must be a file that can be written")
+    refused(run("convert", "chain", "log.csv/x.drn"), "TARGET must be a file that can be written")
     refused(run("convert", "chain", "x.txt"), "a model must end in")
 
 

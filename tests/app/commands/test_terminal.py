@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -10,10 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import robustmdp as rm
 from app.commands.calls import run
+from robustmdp.app.commands.progress import Bar, Steps
+from robustmdp.planning.run import Step
 
 PROGRAM = "from robustmdp.app.commands import main; main()"
 
@@ -85,6 +89,35 @@ def test_progress_is_for_terminals_and_on_stderr() -> None:
     assert json.loads(stdout)["weight"] == [3.0, 2.0, 1.0]
     code, quiet, seen = on_a_terminal(*words, "--quiet")
     assert (code, seen, quiet) == (0, "", stdout)
+
+
+def test_the_share_of_a_solve_is_that_of_the_decades_of_its_error() -> None:
+    """It stood at 0 % to the end."""
+    shares: list[float | None] = []
+
+    class Kept(Bar):
+        def show(self, text: str, share: float | None = None) -> None:
+            shares.append(share)
+
+    solve = Steps(Kept(), accuracy=1e-6)
+    for number, error in enumerate((np.inf, 1e2, 1.0, 1e-1, 1.0, 1e-2, 1e-7), 1):
+        solve(Step(number, error, error, 1))
+    assert shares[0] is None
+    np.testing.assert_allclose([share or 0.0 for share in shares[1:]], [0, 2 / 8, 3 / 8, 3 / 8, 4 / 8, 1], atol=1e-12)
+    shares.clear()
+    backwards = Steps(Kept(), accuracy=1e-6, steps=4)
+    for number in (1, 2, 4):
+        backwards(Step(number, 1.0, 1e-12, 1))
+    assert shares == [0.25, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(("solver", "least"), [("auto", 2), ("value-iteration", 3)])
+def test_a_solve_shows_its_share(solver: str, least: int) -> None:
+    code, _, seen = on_a_terminal("solve", "grid:100", "--weight", "1", "--solver", solver, "--tol", "1e-10")
+    assert code == 0
+    shares = [int(share) for share in re.findall(r"(\d+)%", seen)]
+    assert len(set(shares)) >= least
+    assert max(shares) > 30
 
 
 def test_there_is_no_progress_in_a_pipe() -> None:
@@ -195,19 +228,20 @@ def test_a_curve_keeps_the_levels_that_are_solved(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["curve.csv"]
 
 
-def test_an_interrupted_solve_shows_its_bounds_and_leaves_the_file_alone(tmp_path: Path) -> None:
-    """It took the place of an earlier, finished policy."""
-    (tmp_path / "policy.csv").write_text("earlier")
+def test_an_interrupted_solve_shows_its_bounds_and_writes_them_with_its_status(tmp_path: Path) -> None:
     words = ("solve", "grid:20", "--radius", "0.1", "--out", "policy.csv", "--json")
     outcome = python(STOPPED, "step:1", *words, cwd=tmp_path)
     assert outcome.returncode == 130
     assert "Interrupted" in outcome.stderr
-    assert "nothing was written to policy.csv" in outcome.stderr
+    assert "policy.csv has the status interrupted" in outcome.stderr
     given = json.loads(outcome.stdout)
     assert given["status"] == "interrupted"
     exact = rm.solve(rm.problems.grid_world(20), rm.Constrained(rm.ChiSquare(), 0.1))
     assert all(low <= high for low, high in zip(given["lower"], exact.upper, strict=True))
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
+    rows = list(csv.DictReader((tmp_path / "policy.csv").read_text().splitlines()))
+    assert {row["status"] for row in rows} == {"interrupted"}
+    assert [float(row["lower"]) for row in rows] == given["lower"]
+    assert np.array_equal(rm.read_policy(tmp_path / "policy.csv", rm.problems.grid_world(20)), given["policy"])
 
 
 def test_the_handler_is_given_back() -> None:

@@ -113,7 +113,7 @@ def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidenc
 @click.option("--from", "source_format", metavar="FORMAT", help="Of SOURCE, instead of its extension's.")
 @click.option("--format", "target_format", metavar="FORMAT", help="Of TARGET, instead of its extension's.")
 @given.discount_option
-@click.option("--meta/--no-meta", default=True, show_default=True, help="Keep what the format cannot hold beside it.")
+@click.option("--meta/--no-meta", default=True, show_default=True, help="Keep what the format cannot hold in notes.")
 @given.output_options
 def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **options: Any) -> None:
     """Convert the model SOURCE to TARGET.
@@ -133,7 +133,7 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
     from robustmdp.io.choices import IntervalsError
 
     del quiet
-    check_model_out(target, options["target_format"])
+    check_model_out(target, options["target_format"], "TARGET")
     try:
         if options["source_format"] is None:
             mdp = parse_problem(source, options["discount"])

@@ -84,7 +84,20 @@ def _learner(**options: Any) -> Any:
     name = options["algorithm"]
     if name not in ALGORITHMS:
         _checks.nearest("algorithm", name, ALGORITHMS)
+    _checks.must(
+        options["confidence"] is None or name in ("generative", "markovian"),
+        "--confidence must come with --algorithm generative or markovian",
+    )
+    _checks.must(
+        options["log"] is None or name in ("markovian", "plugin"),
+        f"--algorithm {name} must be able to ask about any pair, but a log only goes its way: "
+        "use --algorithm markovian",
+    )
     ambiguity = parse_ambiguity(options)
+    _checks.must(
+        name != "mlmc" or (ambiguity.has_radius and ambiguity.divergence.name == rm.KL().name),
+        "--algorithm mlmc is for a Kullback-Leibler ball: give --divergence kl and --radius",
+    )
     behaviour = None if options["epsilon"] is None else rm.EpsilonGreedy(options["epsilon"])
     _checks.must(behaviour is None or name == "markovian", "--epsilon is for --algorithm markovian")
     _checks.must(not options["paper"] or name in ("generative", "markovian"), f"--paper has no meaning for {name}")

@@ -56,6 +56,7 @@ def learn(
 
     out = options.pop("out")
     check_out(out, ".csv", ".parquet", ".pq", ".json")
+    check_out(options["checkpoint"], option="--checkpoint", besides=("resume",))
     written = {name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     with Bar(quiet, LEARNING) as bar:
         found = learners.learned(problem, written, learners.Meter(bar), **options)

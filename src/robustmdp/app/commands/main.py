@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from robustmdp import __version__
+from robustmdp._display import printable
 from robustmdp.app.commands.advising import analyse, suggest
 from robustmdp.app.commands.data import convert, estimate, problems
 from robustmdp.app.commands.doctor import completion, doctor
@@ -42,7 +43,7 @@ class _Group(click.Group):
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
-            raise click.ClickException(sentence(problem)) from None
+            raise click.ClickException(printable(sentence(problem, self._options(ctx)))) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
@@ -53,13 +54,19 @@ class _Group(click.Group):
                 raise
             raise click.ClickException(str(problem)) from None
 
+    def _options(self, ctx: click.Context) -> list[str]:
+        """The names of the parameters of the command that was called."""
+        command = self.commands.get(ctx.invoked_subcommand or "")
+        parameters = [] if command is None else command.params
+        return [param.name or "" for param in parameters if isinstance(param, click.Option)]
+
 
 def _say(message: Warning | str, *place: Any) -> None:
     """A warning as a sentence, without the line of code that it came from."""
     del place
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(f"Warning: {message}", err=True)
+        click.echo(f"Warning: {printable(str(message))}", err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -90,6 +90,7 @@ rows_option = click.option(
 )
 tolerance_option = click.option("--tol", type=float, default=1e-8, show_default=True, help="Certified relative error.")
 solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
+full_option = click.option("--full", is_flag=True, help="With --json: Q as well.")
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of the radii, for a log."
 )

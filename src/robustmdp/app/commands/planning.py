@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @sharded.engine_options
 @given.rows_option
 @given.solution_option
+@given.full_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
@@ -74,24 +76,30 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
 
     criterion_text = _criterion_text(options, mdp)
     word = "gain" if options["average"] else "value"
+    question = _Question(problem, criterion_text, mdp, ambiguity, word, options["tol"], options["horizon"])
     with sharded.connection(engine):
-        _finish(_Question(problem, criterion_text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+        _finish(question, run, as_json, quiet, rows, options["out"])
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
     """What is summed; None for the discounted rewards."""
     from robustmdp import AverageReward, FiniteHorizon, TotalReward, _checks
 
-    steps = options["horizon"]
+    steps, solver = options["horizon"], options.get("solver", "auto")
     chosen = [name for name in ("horizon", "total", "average") if options[name] not in (None, False)]
     _checks.must(len(chosen) < 2, f"give {' or '.join(f'--{name}' for name in chosen)}, not both")
     if steps is not None:
         _checks.must(steps >= 1, f"--horizon must be at least 1: got {steps}")
+        _checks.must(solver == "auto", "--horizon must come without --solver")
         return FiniteHorizon(steps)
     if not chosen:
         return None
     what = "sums" if options["total"] else "averages"
     _checks.must(options["discount"] is None, f"--{chosen[0]} {what} rewards without a discount: leave --discount out")
+    known = [name for name in _SOLVERS if name != "dual-ascent"]
+    _checks.must(
+        solver in known, f"--total and --average must come with --solver {', '.join(known[:-1])} or {known[-1]}"
+    )
     return TotalReward() if options["total"] else AverageReward()
 
 
@@ -114,6 +122,7 @@ def _criterion_text(options: Mapping[str, Any], mdp: MDP) -> str:
 @given.threads_option
 @given.rows_option
 @given.solution_option
+@given.full_option
 @given.output_options
 def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
     """The best worst-case probability of reaching --goal in PROBLEM, with certified bounds.
@@ -149,7 +158,8 @@ def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     what = "rewards until" if options["rewards"] else "probability of"
     text = f"{what} {options['goal']}{f' within {steps:,} steps' if steps else ''}"
     word = "sum" if options["rewards"] else "probability"
-    _finish(_Question(problem, text, mdp, ambiguity, word), run, as_json, quiet, rows, options["out"])
+    question = _Question(problem, text, mdp, ambiguity, word, options["tol"], steps)
+    _finish(question, run, as_json, quiet, rows, options["out"])
 
 
 def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None:
@@ -167,13 +177,22 @@ def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None
 
 @dataclass(frozen=True)
 class _Question:
-    """What a command asks: `criterion` in words, and what a value is called."""
+    """What a command asks: `criterion` in words, what a value is called, and the error or steps at which it ends."""
 
     problem: str
     criterion: str
     mdp: MDP
     ambiguity: Ambiguity
     word: str = "value"
+    tol: float = 1e-8
+    steps: int | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """The error that is small enough, roughly: values are at most as large as a model without doubt allows."""
+        low, high = self.mdp.value_range
+        size = max(abs(low), abs(high))
+        return self.tol * max(1.0, size if math.isfinite(size) else 1.0)
 
 
 def _finish(
@@ -181,26 +200,23 @@ def _finish(
 ) -> NoReturn:
     """Run it with a progress bar, write and print what it found, and leave with the exit code."""
     from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
+    from robustmdp.app.commands.progress import Bar, Steps
 
     with Bar(quiet) as bar:
-
-        def report(step: Any) -> None:
-            bar.show(sharded.step_text(step))
-
-        solution = run(report)
+        solution = run(Steps(bar, question.accuracy, question.steps, sharded.step_text))
     interrupted = solution.status.code == "interrupted"
-    if out is not None and not interrupted:
-        sharded.write(solution, out)
     if as_json:
         record = show.solution_record(question.problem, question.mdp, question.ambiguity, solution)
-        show.print_json({**record, **sharded.not_in_json(solution), "criterion": question.criterion})
+        large = {"q": solution.q, **sharded.not_in_json(solution)} if given.was_typed("full") else {}
+        show.print_json({**record, **large, "criterion": question.criterion})
     else:
         title = f"{question.problem}, {question.criterion}"
         show.print_solution(title, question.ambiguity, solution, rows, word=question.word)
+    if out is not None:  # after the answer, since a large table takes longer than its bounds
+        sharded.write(solution, out)
     if interrupted:
-        nothing = f"; nothing was written to {out}" if out is not None else ""
-        click.echo(f"Interrupted: the bounds are those of the last step{nothing}{sharded.way_on()}.", err=True)
+        written = f"; {out} has the status interrupted" if out is not None else ""
+        click.echo(f"Interrupted: the bounds are those of the last step{written}{sharded.way_on()}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
 

@@ -137,8 +137,8 @@ def step_text(step: Any) -> str:
     """One line of progress, within a screen's width; with shards also what a sweep moves and who is slowest."""
     traffic = getattr(step, "traffic", None)
     if traffic is None:
-        return f"Step {step.step}: certified error about {step.error_bound:.3g}"
+        return f"Step {step.step:,}: certified error about {step.error_bound:.3g}"
     return (
-        f"Step {step.step}: certified error {step.error_bound:.2g}, {step.sweeps:,} sweeps of "
+        f"Step {step.step:,}: certified error {step.error_bound:.2g}, {step.sweeps:,} sweeps of "
         f"{traffic.bytes_sent / _MEGABYTE:,.3g} MB, slowest shard {traffic.slowest_shard}: {traffic.seconds:.2f} s"
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from robustmdp._display import choice_text
+from robustmdp._display import choice_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def print_rows(
     right = numbers or [_is_number(cell) for cell in (rows[0] if rows else header)]
     broken = [name.replace(" ", "\n") if number else name for name, number in zip(header, right, strict=True)]
     tall, flat = (_grid(names, right, cells) for names in (broken, header))
-    where.print(title, style="italic", markup=False, highlight=False)
+    where.print(printable(title, keep="\n"), style="italic", markup=False, highlight=False)
     if _width(tall, where).minimum > where.width:
         _print_paragraphs(where, header, cells)
     else:
@@ -118,12 +118,12 @@ def shown(cell: Any) -> str:
     """A cell of a table: numbers with four digits."""
     if isinstance(cell, bool):
         return "yes" if cell else ""
-    return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else printable(str(cell))
 
 
 def say(sentence: str, *, whole: bool = False) -> None:
     """Plain text, wrapped between words; `whole` keeps a path in one piece."""
-    console().print(sentence, highlight=False, soft_wrap=whole, markup=False)
+    console().print(printable(sentence, keep="\n"), highlight=False, soft_wrap=whole, markup=False)
 
 
 def print_solution(
@@ -146,12 +146,17 @@ def print_solution(
     shares = columns.pop("probability", None)
     if shares is not None:
         columns["action"] = [choice_text(str(a), p) for a, p in zip(columns["action"], shares, strict=True)]
-    table = list(zip(*(column[:n_states] for column in list(columns.values())[: len(header)]), strict=True))
-    cells = [(str(s), str(a), *(_fixed(number, digits) for number in numbers)) for s, a, *numbers in table]
+    listed = list(columns.values())[: len(header)]
+
+    def cells_of(state: int) -> list[str]:
+        name, action, *numbers = (column[state] for column in listed)
+        return [str(name), str(action), *(_fixed(number, digits) for number in numbers)]
+
+    cells = [cells_of(state) for state in range(min(rows, n_states))]
     right = [place > 1 for place in range(len(header))]
     print_rows(f"{title}\n{ambiguity}", header, cells, limit=rows, total=n_states, things=" states", numbers=right)
     if certified and solution.confidence is not None and solution.visits is not None:
-        state, _, middle, low, high = cells[int(solution.visits.sum(axis=1).argmax())]
+        state, _, middle, low, high = cells_of(int(solution.visits.sum(axis=1).argmax()))
         chance = f"{100 * solution.confidence:g} % confidence; the bounds of all states hold at once"
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
     is_random = shares is not None and bool(solution.policy.max(axis=-1).min() < 1.0)
@@ -187,7 +192,7 @@ def _decimals(bound: float) -> int:
 
 
 def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solution) -> dict[str, Any]:
-    """All that `solve` found."""
+    """What `solve` found, without Q, which is as large as the rest times the actions."""
     gains = {name: getattr(solution, name) for name in ("gain", "gain_lower", "gain_upper")}
     return {
         "problem": problem,
@@ -205,6 +210,5 @@ def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solu
         "value": solution.value,
         "lower": solution.lower,
         "upper": solution.upper,
-        "q": solution.q,
         **(gains if solution.gain is not None else {}),
     }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import glob
+import importlib.util
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from robustmdp import _checks, _plugins
+from robustmdp._files import resolve_target
 from robustmdp.app.commands.environments import parse_environment
 from robustmdp.app.commands.options import PROBLEMS
 
@@ -24,10 +28,13 @@ _SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 _READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
 _MOST_NAMES = 20  # that an error lists
-_LONGEST_LINE = 1 << 16
-_MOST_BLANK = 100  # lines above a table
-_MODEL_COLUMNS = frozenset({"idstatefrom", "probability"})
-_LOG_COLUMNS = frozenset({"state", "observation", "obs", "s", "action", "act", "a", "next_state", "next_obs"})
+_EXTRAS = {
+    ".parquet": ("pyarrow", "parquet"),
+    ".pq": ("pyarrow", "parquet"),
+    ".zst": ("pyarrow", "parquet"),
+    ".html": ("plotly", "report"),
+    ".htm": ("plotly", "report"),
+}
 
 
 def parse_problem(word: str, discount: float | None) -> MDP:
@@ -114,8 +121,9 @@ def is_file(word: str) -> bool:
 
 def is_log(word: str) -> bool:
     """A log of transitions by its columns: those of a log, and none that only a model has."""
-    names = _columns(Path(word))
-    return bool(names & _LOG_COLUMNS) and not names & _MODEL_COLUMNS
+    from robustmdp.io import sniffing
+
+    return sniffing.is_log(Path(word))
 
 
 def refuse_log(word: str) -> None:
@@ -126,28 +134,11 @@ def refuse_log(word: str) -> None:
 
 def check_log(word: str) -> None:
     """Refuse a model where a log is wanted."""
-    model = _columns(Path(word)) & _MODEL_COLUMNS
-    _checks.must(not model, f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}")
+    from robustmdp.io import sniffing
 
-
-def _columns(path: Path) -> set[str]:
-    """The names of a table's columns in small letters, none where it is not one."""
-    return {name.strip(' "\r\n').lower() for name in _header(path)}
-
-
-def _header(path: Path) -> Sequence[str]:
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet", ".pq") or not path.is_file():
-        return ()
-    if suffix == ".csv":
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            lines = (file.readline(_LONGEST_LINE) for _ in range(_MOST_BLANK))
-            return next((line for line in lines if line.strip()), "").split(",")
-    from robustmdp.io.arrow import parquet_file
-
-    with parquet_file(path) as file:
-        found: list[str] = file.schema_arrow.names
-        return found
+    _checks.must(
+        not sniffing.is_model(Path(word)), f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}"
+    )
 
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
@@ -186,28 +177,63 @@ def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:
     return {name: own or None for name, _, own in pairs} or None
 
 
-def check_out(out: str | None, *extensions: str) -> None:
-    """What cannot be written is said before anything is computed."""
+def check_out(out: str | None, *extensions: str, option: str = "--out", besides: Sequence[str] = ()) -> None:
+    """Say before anything is computed what cannot be written, or would replace what another option names to read.
+
+    `besides` are the names of parameters that may name the same file.
+    """
     if out is None:
         return
     path = Path(out)
-    _checks.must(not path.is_dir(), f"--out must be a file: {out} is a folder")
+    target = resolve_target(path, option)
     known = not extensions or path.name.lower().endswith(extensions)
-    _checks.must(known, f"--out must end in {' or '.join(extensions)}: got {out!r}")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    _checks.must(known, f"{option} must end in {' or '.join(extensions)}: got {out!r}")
+    _check_extra(path)
+    _refuse_input(target, option, besides)
+    folder = next(parent for parent in target.parents if parent.exists())
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
-        _checks.fail(f"--out must be a file that can be written: {folder}: {(problem.strerror or '').lower()}")
+        _checks.fail(f"{option} must be a file that can be written: {folder}: {(problem.strerror or '').lower()}")
 
 
-def check_model_out(out: str | None, format: str | None = None) -> None:
+def check_model_out(out: str | None, format: str | None = None, option: str = "--out") -> None:
     """The same for a model, in a format by its name or extension."""
     if out is not None:
-        from robustmdp.io.formats import chosen
+        from robustmdp.io.formats import chosen, main_file
+        from robustmdp.io.together import check_replaceable
 
-        check_out(out)
-        chosen(Path(out), format)
+        kind = chosen(Path(out), format)
+        file = main_file(Path(out), kind)
+        check_out(str(file), option=option)
+        check_replaceable(file, kind)
+
+
+def _refuse_input(target: Path, option: str, besides: Sequence[str]) -> None:
+    """Refuse to replace a file that is read: nobody could tell afterwards what was asked."""
+    if not target.exists():
+        return
+    for name, given in click.get_current_context().params.items():
+        if name in ("out", "target", "checkpoint", *besides):
+            continue
+        for word in given if isinstance(given, tuple) else (given,):
+            if isinstance(word, str) and any(target.samefile(path) for path in _files_of(word)):
+                _checks.fail(f"{option} must be another file than the input: got {word}")
+
+
+def _files_of(word: str) -> list[Path]:
+    """The files that are read for a word of the command line, if there are any: a model, perhaps by its stem; notes."""
+    try:
+        return [path for end in ("", ".tra", ".meta.json") if (path := Path(f"{word}{end}")).is_file()]
+    except (OSError, ValueError):  # no path at all
+        return []
+
+
+def _check_extra(path: Path) -> None:
+    """Say what must be installed to write a file."""
+    package, extra = _EXTRAS.get(path.suffix.lower(), (None, None))
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise ImportError(f"{package} must be installed to write {path.name}: pip install 'robustmdp[{extra}]'")
 
 
 def parse_numbers(option: str, word: str | None) -> list[float] | None:
@@ -230,9 +256,11 @@ def parse_range(option: str, word: str | None) -> tuple[float, float] | None:
         return None
     low, _, high = word.partition("..")
     try:
-        return float(low), float(high)
+        ends = float(low), float(high)
     except ValueError:
         _checks.fail(f"{option} must be two numbers with dots between them, as in 0..1: got {word!r}")
+    _checks.must(ends[0] <= ends[1], f"{option} must rise: got {word}")
+    return ends
 
 
 def parse_solver(word: str, known: Sequence[str]) -> Any:

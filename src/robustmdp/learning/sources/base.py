@@ -132,8 +132,9 @@ class Source:
     def refuse_generative(self) -> NoReturn:
         """Say why it cannot be asked about any pair."""
         _checks.fail(
-            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way: use "
-            "MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table"
+            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way",
+            argument="learner",
+            advice=": use MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table",
         )
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
@@ -232,4 +233,4 @@ def check_rewards(rewards: FloatArray, shape: Shape) -> None:
         got = rewards[int(np.argmax(wrong))]
         if shape.reward_range is None:
             _checks.fail(f"reward must be finite: got {got}")
-        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}")
+        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {got:g}", argument="reward_range")

@@ -154,7 +154,8 @@ class SimulatorSource(Source):
         where = f"from state {state}, action {action}"
         if following[at] < 0:
             _checks.fail(f"next_state must lie in 0..{self.shape.n_states - 1}: got {rewards[at]:.0f} {where}")
-        _checks.fail(f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at]} {where}")
+        sentence = f"reward must lie in reward_range [{low:g}, {high:g}]: got {rewards[at]} {where}"
+        _checks.fail(sentence, argument="reward_range")
 
     def save(self) -> dict[str, Any]:
         """The state and both generators."""
