@@ -41,7 +41,7 @@ def body(records: Mapping[str, Table], claims: Table, figures: Mapping[str, Figu
             ("Beyond the paper", [each for each in drawn if each[0] in _OURS]),
         ],
         details=_details(claims),
-        settings=[(name, experiment_named(name).TITLE, _settings(table)) for name, table in records.items()],
+        settings=[(name, experiment_named(name).title, _settings(table)) for name, table in records.items()],
     )
 
 
