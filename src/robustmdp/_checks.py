@@ -14,9 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp._display import shortlist
-
-_MOST_LISTED, _MOST_COMPARED = 100, 10_000  # names in a message, and those that a wrong one is compared with
+_MOST_LISTED, _MOST_CLOSE = 40, 10  # names in a message, and of more than these the nearest
+_MOST_COMPARED = 10_000  # names that a wrong one is compared with
 
 # Float32 data sum to 1 within 1e-7; anything further off is a mistake, not rounding.
 SUM_TOLERANCE = 1e-6
@@ -153,13 +152,16 @@ def level(
 
 
 def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -> NoReturn:
-    """Refuse an unknown name and suggest the nearest known one."""
+    """Refuse an unknown name and suggest the nearest known one; of many names only the nearest are listed."""
     names = list(known)
     must(bool(names), f"{kind} must be left out: there is none to choose from, got {name!r}")
     compared = {n.lower(): n for n in reversed(names[:_MOST_COMPARED])}
-    close = difflib.get_close_matches(name.lower(), list(compared), n=1, cutoff=0.4)
-    hint = f"; did you mean {compared[close[0]]!r}?" if close else ""
-    fail(f"{kind} must be one of {shortlist(names, _MOST_LISTED)}: got {name!r}{hint}", argument=argument)
+    matches = difflib.get_close_matches(name.lower(), list(compared), n=_MOST_CLOSE, cutoff=0.4)
+    close = [compared[match] for match in matches]
+    few = len(names) <= _MOST_LISTED
+    listed = ", ".join(names) if few else f"{len(names):,} names, such as {', '.join(close or names[:_MOST_CLOSE])}"
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    fail(f"{kind} must be one of {listed}: got {name!r}{hint}", argument=argument)
 
 
 def file_there(path: Path) -> None:

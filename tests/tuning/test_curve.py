@@ -318,7 +318,7 @@ def test_large_worlds_give_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> No
         ({"divergence": lambda level: level, "levels": [1.0]}, TypeError, "^ambiguity must be .*: got 1.0$"),
         ({"initial": 10}, ValueError, r"^initial must be a state in 0..9: got 10$"),
         ({"initial": 1.5}, ValueError, r"^initial must be a state in 0..9: got 1.5$"),
-        ({"initial": "broken"}, ValueError, r"^initial must be a state in 0..9: got 'broken'$"),
+        ({"initial": "brokn"}, ValueError, r"^initial must be one of age 0, .*: got 'brokn'; did you mean 'broken'\?$"),
     ],
 )
 def test_what_cannot_be(given: dict[str, Any], kind: type[Exception], message: str) -> None:

@@ -22,7 +22,7 @@ class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may no
     ----------
     mdp : MDP
     penalty : (S, A) what nature pays at a pair, or None
-    start : a state or (S,) probabilities; None for the model's initial ones, or state 0
+    start : a state by number or name, or (S,) probabilities; None for the model's initial ones, or state 0
     max_steps : int or None
     """
 

@@ -64,7 +64,8 @@ def to_gymnasium(
     Parameters
     ----------
     solution_or_mdp : Solution with a worst case, or MDP
-    start : a state, or (S,) probabilities of the first state; by default the model's `initial`, or state 0
+    start : a state by number or name, or (S,) probabilities of the first one; by default the model's `initial`, or
+        state 0
     max_steps : int, optional
         Steps after which an episode is truncated; None for no limit.
 

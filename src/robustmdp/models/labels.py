@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp.models import columns, row_sums
+from robustmdp.models.space import place_of_name
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -56,23 +57,29 @@ def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> 
     return Labels(sorted(masks.items()))
 
 
-def checked_initial(given: npt.ArrayLike | None, n_states: int, name: str = "initial") -> FloatArray | None:
+def checked_initial(
+    given: npt.ArrayLike | None, n_states: int, state_names: Sequence[str] | None = None
+) -> FloatArray | None:
     """(S,) probabilities that sum to 1 within rounding, read-only; a state is one that is certain."""
-    return None if given is None else checked_probabilities(given, n_states, name)
+    return None if given is None else checked_probabilities(given, n_states, "initial", state_names)
 
 
-def checked_probabilities(given: npt.ArrayLike, n_states: int, name: str) -> FloatArray:
+def checked_probabilities(
+    given: npt.ArrayLike, n_states: int, name: str, state_names: Sequence[str] | None = None
+) -> FloatArray:
     """The same where there are some."""
-    initial = distribution_over(n_states, given, name) + 0.0  # a copy, without negative zeros
+    initial = distribution_over(n_states, given, name, state_names) + 0.0  # a copy, without negative zeros
     row_sums.normalise(
         np.array([0, n_states]), initial, lambda _, total: f"{name} must sum to 1: got {total:.9g}", in_place=True
     )
     return read_only(initial)
 
 
-def distribution_over(n_states: int, given: npt.ArrayLike, name: str = "initial") -> FloatArray:
-    """A state or (S,) probabilities as (S,) probabilities."""
-    array = columns.array_of(name, given)
+def distribution_over(
+    n_states: int, given: npt.ArrayLike, name: str = "initial", state_names: Sequence[str] | None = None
+) -> FloatArray:
+    """A state by number or name, or (S,) probabilities, as (S,) probabilities."""
+    array = columns.array_of(name, place_of_name(name, given, state_names) if isinstance(given, str) else given)
     if array.ndim == 0:
         state = int(array) if array.dtype.kind in "iu" else -1
         _checks.must(0 <= state < n_states, f"{name} must be a state in 0..{n_states - 1}: got {_checks.show(given)}")

@@ -153,7 +153,7 @@ class MDP(StateActionSpace):
             An all-zero row means that the action is unavailable there.
         rewards : (S,), (S, A), (S, A, S), or A scipy.sparse matrices (S, S)
         labels : dict from names to (S,) bool arrays
-        initial : a state, or (S,) probabilities of the first one
+        initial : a state by number or name, or (S,) probabilities of the first one
         """
         from robustmdp.models import building
 
@@ -337,8 +337,8 @@ class MDP(StateActionSpace):
         return self._replace(labels=checked_labels(labels, self.n_states))
 
     def with_initial(self, initial: npt.ArrayLike | None) -> MDP:
-        """The same world with another first state: a state, (S,) probabilities, or None where nothing is said of it."""
-        return self._replace(initial=checked_initial(initial, self.n_states))
+        """The same world with another first state: by number or name, (S,) probabilities, or None for none."""
+        return self._replace(initial=checked_initial(initial, self.n_states, self.state_names))
 
     def _described(self, labels: Mapping[str, npt.ArrayLike] | None, initial: npt.ArrayLike | None) -> MDP:
         mdp = self if labels is None else self.with_labels(labels)

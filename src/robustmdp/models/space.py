@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,14 +108,25 @@ class StateActionSpace:
 
 def _number_of(kind: str, given: int | str, names: tuple[str, ...] | None, count: int) -> int:
     if isinstance(given, str):
-        if given not in (names or ()):
-            _checks.must(bool(names), f"{kind} must be a number: this model has no names, got {given!r}")
-            _checks.nearest(kind, given, names or ())
-        return (names or ()).index(given)
+        return place_of_name(kind, given, names)
     if not _checks.is_whole(given):
         _checks.refuse_type(kind, "a name or a whole number", given)
     _checks.must(0 <= given < count, f"{kind} must lie in 0..{count - 1}: got {given}")
     return int(given)
+
+
+def place_of_name(argument: str, given: str, names: Sequence[str] | None, others: Sequence[str] = ()) -> int:
+    """The number of a state or an action by its name; `others` are more words that the argument may be.
+
+    >>> place_of_name("initial", "brokn", ["new", "broken"])
+    Traceback (most recent call last):
+        ...
+    ValueError: initial must be one of new, broken: got 'brokn'; did you mean 'broken'?
+    """
+    if names and given in names:
+        return names.index(given)
+    _checks.must(bool(names or others), f"{argument} must be a number: this model has no names, got {given!r}")
+    _checks.nearest(argument, given, [*others, *(names or ["a number"])])
 
 
 def _sum_for_ever(reward: float, discount: float) -> float:

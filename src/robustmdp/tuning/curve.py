@@ -71,7 +71,7 @@ def robustness_curve(
     weights : (n,) levels of the penalized form; 50 from `levels_for` if neither they nor radii are given
     radii : (n,) levels of the constrained form, instead
     levels : (n,) numbers to call the function with
-    initial : a state, or (S,) probabilities of the first state; all states alike by default
+    initial : a state by number or name, or (S,) probabilities of the first state; all states alike by default
     tol : as for `solve`
     progress : called with (levels done, levels) as they are solved
 

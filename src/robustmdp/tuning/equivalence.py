@@ -24,7 +24,7 @@ def matching_radius(mdp: MDP, ambiguity: Ambiguity, initial: npt.ArrayLike, *, t
     ----------
     mdp : MDP
     ambiguity : Penalized, with one weight
-    initial : a state, or (S,) probabilities of the first state
+    initial : a state by number or name, or (S,) probabilities of the first state
         The matching level depends on it. Where many radii match, the least robust one is returned.
 
     >>> from robustmdp import ChiSquare, Penalized, problems

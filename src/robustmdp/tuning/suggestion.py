@@ -168,7 +168,7 @@ def suggest(
     counts : `Counts`, from `estimate`; the candidates are shares of `radius_from_counts` at `confidence`, or the levels
     method : of those radii; "asymptotic" is far quicker where pairs have dozens of successors
     held_out : models that were not used for `mdp`
-    initial : a state, or (S,) probabilities of the first state; all states alike by default
+    initial : a state by number or name, or (S,) probabilities of the first state; all states alike by default
     loss : the average loss against the nominal policy that is bearable for each unit gained in the worst tenth of
         worlds; levels are compared by their benefit, what mean + loss * worst tenth gains
     draws : how many models are drawn from the counts

@@ -69,7 +69,7 @@ def stress(
     policies : names with (S,) actions, (S, A) probabilities, solutions, or sets to solve the model with
     perturbed_worlds : MDPs and families (`RandomKernels`, `Adversary`, `Models`, `Plausible`, `environments`), one or
         a list of them, or a mapping from names to MDPs or lists of MDPs
-    initial : a state, or (S,) probabilities of the first state; all states alike by default
+    initial : a state by number or name, or (S,) probabilities of the first state; all states alike by default
     tol : to which values differ, in units of rewards (half of what they range over); they are computed to 1e-4 of that
     progress : called with (values so far, values in all)
 

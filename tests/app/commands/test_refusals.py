@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("match", "machine-replacement", "--weight", "1", "--initial", "brokn"), ("did you mean 'broken'?",)),
         (
             ("match", "gym:FrozenLake-v1", "--weight", "1", "--initial", "S"),
-            ("number of a state: got 'S'",),
+            ("--initial must be a number: this model has no names, got 'S'",),
         ),
         (("match", "chain"), ("give --weight to get its radius, or --radius to get its weight",)),
         (("estimate", "log.csv", "--smoothing", "haf"), ("did you mean 'half'?",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import importlib.util
 import shlex
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 _SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 _READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
-_MOST_NAMES = 20  # that an error lists
 _EXTRAS = {
     ".parquet": ("pyarrow", "parquet"),
     ".pq": ("pyarrow", "parquet"),
@@ -148,18 +146,15 @@ def parse_initial(mdp: MDP, word: str | None) -> int | None:
 
 def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) -> int:
     """The number of a state that an option gives by name or number; `others` are more words that it knows."""
-    if mdp.state_names and word in mdp.state_names:
-        return mdp.state_names.index(word)
-    if word.isdecimal():
+    from robustmdp.models.space import place_of_name
+
+    if word.isdecimal() and word not in (mdp.state_names or ()):
         _checks.must(
             int(word) < mdp.n_states or option == "--initial",
             f"{option} must hold states in 0..{mdp.n_states - 1}: got {word}",
         )
         return int(word)
-    known = [*others, *(mdp.state_names or ("the number of a state",))]
-    _checks.must(len(known) > 1, f"{option} must be the number of a state: got {word!r}")
-    close = difflib.get_close_matches(word, known, n=_MOST_NAMES)
-    _checks.nearest(option, word, known if len(known) <= len(others) + _MOST_NAMES else close)
+    return place_of_name(option, word, mdp.state_names, others)
 
 
 def parse_states(mdp: MDP, word: str | None, option: str) -> str | list[int] | None:

@@ -191,6 +191,6 @@ def _program(
         "weights": "" if evidence or of_function else f", rm.levels_for(mdp, {divergence}, count={LEVELS})",
         "shown": f"set_at({level!r})" if of_function else f"rm.Penalized({divergence}, {level!r})",
         "evidence": evidence,
-        "initial": "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()}",
+        "initial": "" if initial is None else ", initial=initial" if place.ndim else f", initial={place.item()!r}",
         "worlds": worlds,
     }
