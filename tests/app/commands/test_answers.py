@@ -353,4 +353,5 @@ def test_a_log_may_tell_how_likely_its_actions_were(tmp_path: Path) -> None:
     """Such a column is a model's, unless the columns of a log are named."""
     path = tmp_path / "log.csv"
     path.write_text("state,action,reward,next_state,probability\n0,0,1.0,1,0.5\n1,0,0.0,0,0.5\n")
+    refused(run("estimate", path), "must be a log, not a model", "name its columns as in --column state=state")
     assert record("estimate", path, "--column", "state=state")["transitions"] == 2

@@ -134,9 +134,8 @@ def check_log(word: str) -> None:
     """Refuse a model where a log is wanted."""
     from robustmdp.io import sniffing
 
-    _checks.must(
-        not sniffing.is_model(Path(word)), f"{word} must be a log, not a model: see robustmdp solve {shlex.quote(word)}"
-    )
+    how = f"see robustmdp solve {shlex.quote(word)}, or name its columns as in --column state=state"
+    _checks.must(not sniffing.is_model(Path(word)), f"{word} must be a log, not a model: {how}")
 
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
