@@ -109,9 +109,12 @@ def test_a_file(extension: str) -> None:
 def test_a_log_with_names_of_its_own() -> None:
     rows = transitions(rm.problems.machine_replacement(), 600)
     write_log(Path("visits.csv"), rows, ("s_t", "action", "reward", "next_state"))
-    given, page, names = analysed("visits.csv", "--discount", 0.8, "--confidence", 0.7, "--column", "state=s_t")
+    words = ("--discount", 0.8, "--confidence", 0.7, "--method", "asymptotic", "--column", "state=s_t")
+    given, page, names = analysed("visits.csv", *words)
     assert_repeated(given, names)
-    assert "confidence=0.7" in program_of(page)
+    assert "confidence=0.7, method='asymptotic'" in program_of(page)
+    simulated, _, _ = analysed("visits.csv", *words[:4], *words[6:])
+    assert simulated["reasons"] != given["reasons"]  # other radii, other figures
     assert "<dd>visits.csv: 600 transitions, " in page
     assert "never seen" in page
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @given.held_out_option
 @given.vary_option
 @given.column_option
+@given.method_option
 @click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
 @click.option("--unit", default="", help="The unit of rewards, such as EUR.")
 @given.threads_option
@@ -69,6 +70,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             **choice.arguments(source.mdp, source.bounds, options["threads"]),
             counts=source.counts,
             confidence=options["confidence"],
+            method=options["method"],
             held_out=source.held_out,
             initial=source.initial,
             policies=policies,

@@ -47,14 +47,10 @@ def problem_argument(name: str = "problem", **settings: Any) -> Command:
 
 
 def divergence_option(default: str = "kl") -> Command:
-    """Which divergence."""
+    """Which divergence; the default stands in the list, where it takes no line of its own."""
+    listed = ", ".join(f"{name} (default)" if name == default else name for name in DIVERGENCES)
     return click.option(
-        "--divergence",
-        default=default,
-        show_default=True,
-        shell_complete=complete_divergence,
-        metavar="NAME",
-        help="chi2, kl, tv, burg, hellinger, js, cr:K.",
+        "--divergence", default=default, shell_complete=complete_divergence, metavar="NAME", help=f"{listed}."
     )
 
 

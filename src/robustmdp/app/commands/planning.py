@@ -39,9 +39,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @given.full_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
-    """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
-
-    PROBLEM: see `robustmdp problems`. Without a set the model is taken as true.
+    """Solve PROBLEM (see `robustmdp problems`), with certified bounds; without a set the model is taken as true.
 
     \b
     Examples:

@@ -92,6 +92,7 @@ def analyse(
     levels: npt.ArrayLike | None = None,
     counts: Counts | None = None,
     confidence: float = 0.95,
+    method: str | None = None,
     held_out: Sequence[MDP] | Models | None = None,
     initial: npt.ArrayLike | None = None,
     policies: Mapping[str, Any] | None = None,
@@ -112,7 +113,8 @@ def analyse(
     ----------
     mdp : the model; with counts, `counts.model(discount)`
     divergence : KL() by default, or a function from a level to a set, such as rm.CVaR, with the `levels` to try
-    counts, confidence, held_out, initial : as for `suggest`; without counts and held-out models there is no advice
+    counts, confidence, method, held_out, initial : as for `suggest`; without counts and held-out models there is no
+        advice
     policies, worlds : more for the stress test: policies by name, such as the one in use, and worlds as for `stress`
     layout : where states lie, if they are places of a grid
     title, lead : the page's title, and what it says first in place of the advice
@@ -138,6 +140,7 @@ def analyse(
         levels=levels,
         counts=counts,
         confidence=confidence,
+        method=method,
         held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
         initial=initial,
         policies=policies or {},
@@ -147,7 +150,7 @@ def analyse(
     )
     yours = ["mdp", *(["counts"] if counts is not None else []), *(["held_out"] if held_out is not None else [])]
     lines = (source or f"{', '.join(yours)} = ...  # yours").splitlines()
-    program = _program(lines, found, counts, held_out, confidence, initial)
+    program = _program(lines, found, counts, held_out, confidence, method, initial)
     return Analysis(title, found, Names(mdp, layout), tuple(told), program, unit, extra or {}, lead)
 
 
@@ -157,6 +160,7 @@ def _program(
     counts: Counts | None,
     held_out: Sequence[MDP] | Models | None,
     confidence: float,
+    method: str | None,
     initial: npt.ArrayLike | None,
 ) -> dict[str, Any]:
     """What the program's template needs; imports of the source go to the top."""
@@ -183,6 +187,7 @@ def _program(
         *(["rm.worlds.Adversary(set_at(levels[-1]))"] if study.function is not None else []),
     ]
     evidence = f", counts=counts, confidence={confidence!r}" if counts is not None else ""
+    evidence += f", method={method!r}" if counts is not None and method is not None else ""
     evidence += ", held_out=held_out" if held_out is not None else ""
     return {
         "imports": sorted({"import robustmdp as rm", *(line for line in lines if line.startswith("import "))}),
