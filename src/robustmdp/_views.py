@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+_LABELS = {"value": "value\n(in units of reward)", "gain": "gain\n(reward per step)"}  # others have no unit
 _LEAST_MOVE = 1e-9  # of probability: below, it is rounding
 
 
@@ -88,13 +89,10 @@ def _values(solution: Any) -> Values:
     from robustmdp.pictures import Values
 
     value, lower, upper = solution.gain_or_value
+    label = _LABELS.get("gain" if solution.gain is not None else solution.quantity, solution.quantity)
     if solution.value.ndim == 2:
         value, lower, upper = value[0], lower[0], upper[0]
-        label = "value of the first step\n(in units of reward)"
-    elif solution.gain is None:
-        label = "value\n(in units of reward)"
-    else:
-        label = "gain\n(reward per step)"
+        label = label.replace("value", "value of the first step")
     bounds = "bounds" if solution.confidence is None else f"bounds, {100 * solution.confidence:g} % confidence"
     return Values(value, lower, upper, solution.adversary.mdp.state_names, label, bounds, title_of(solution))
 

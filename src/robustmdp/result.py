@@ -110,6 +110,7 @@ class Solution:
     confidence : the probability with which the bounds of a learner hold; None where they are certain, or infinite
     gain, gain_lower, gain_upper : (S,) with AverageReward the reward per step in the long run from each state,
         certified: gain_lower <= gain of the policy <= best gain <= gain_upper; None otherwise
+    quantity : what `value` is, for pictures and prints: "value", in units of reward, or "probability"
     """
 
     value: FloatArray
@@ -129,6 +130,7 @@ class Solution:
     gain: FloatArray | None = None
     gain_lower: FloatArray | None = None
     gain_upper: FloatArray | None = None
+    quantity: str = "value"
 
     @property
     def error_bound(self) -> float:
@@ -306,7 +308,7 @@ class Solution:
 
     def _fields(self) -> _display.Fields:
         table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
-        word, values, each = ("value", self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
+        word, values, each = (self.quantity, self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
         first = (table[name][:6] for name in ("state", "action", each))
         shares = table.get("probability", [1.0] * len(table["state"]))[:6]
         shown = [

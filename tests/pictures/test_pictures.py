@@ -84,6 +84,17 @@ def test_steps_of_a_finite_horizon(ambiguity):
     assert texts(colours.yaxis) == list(MACHINE.action_names)
 
 
+@pytest.mark.parametrize("within", [None, 3])
+def test_the_probability_of_a_goal_is_called_so(within):
+    solution = rm.reach(MACHINE, DOUBT, [MACHINE.n_states - 1], within=within)
+    values = draw(solution.plot())[0]
+    assert values.get_ylabel() == "probability"
+    np.testing.assert_array_equal(line(values, "probability"), np.atleast_2d(solution.value)[0])
+    assert "\n  probability  " in repr(solution)
+    collected = rm.reach(MACHINE, DOUBT, [MACHINE.n_states - 1], within=3, rewards=True)
+    assert draw(collected.plot())[0].get_ylabel() == "value of the first step\n(in units of reward)"
+
+
 def test_a_policy_that_serves_all_steps():
     criterion = rm.FiniteHorizon(4)
     policy = rm.solve(MACHINE, rm.Nominal()).policy

@@ -139,13 +139,14 @@ class _Question:
             problem = replace(problem, ceiling=ones, guess=guess, steps=steps)
         else:
             problem = replace(problem, floor=-ones)
-        return self._present(Search(problem, self.tol, None, self.callback).run(None), bellman)
+        solution = Search(problem, self.tol, None, self.callback).run(None)
+        return replace(self._present(solution, bellman), quantity="probability")
 
     def within(self, avoided: BoolArray, steps: int, *, rewards: bool) -> Solution:
         bellman = self._sums(self.goal, self.goal.astype(float) * 0.0) if rewards else self._chances(avoided)
         terminal = np.where(bellman.pinned, bellman.values, 0.0)
         solution = horizon.run_backwards(bellman, terminal, steps, tol=self.tol, callback=self.callback)
-        return self._present(solution, bellman, steps)
+        return replace(self._present(solution, bellman, steps), quantity="value" if rewards else "probability")
 
     def rewards(self) -> Solution:
         player_wants, helps = self.sign < 0, self.ambiguity.sign < 0
