@@ -88,7 +88,7 @@ def _matplotlib() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ImportError("matplotlib must be installed for figures: pip install 'robustmdp[report]'") from None
+        raise ImportError("matplotlib must be installed for figures: pip install 'robustmdp[plot]'") from None
     return mpl
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import robustmdp as rm
 from app.commands.calls import refused, run, write_log
+from robustmdp.app.commands import doctor
 
 ROWS = [(0, 0, 1.0, 1), (1, 0, 0.0, 0)] * 5
 ESCAPE = "\x1b[31mred\x1b[2J\x07\u202e\x9b1m\n"
@@ -78,20 +80,32 @@ def test_an_earlier_output_is_replaced(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "package", "sentence"),
     [
-        (("solve", "chain", "--out", "x.parquet"), "pyarrow must be installed to write x.parquet: pip install"),
-        (("convert", "chain", "x.safetensors.zst"), "pyarrow must be installed to write x.safetensors.zst"),
-        (("analyse", "chain", "--out", "x.html"), "plotly must be installed to write x.html: pip install"),
+        (("solve", "chain", "--out", "x.parquet"), "pyarrow", "must be installed to write x.parquet: pip install"),
+        (("convert", "chain", "x.safetensors.zst"), "pyarrow", "must be installed to write x.safetensors.zst"),
+        (("analyse", "chain", "--out", "x.html"), "plotly", "must be installed to write x.html: pip install"),
+        (("analyse", "chain", "--out", "x.html"), "jinja2", "must be installed to write x.html: pip install"),
     ],
 )
 def test_what_must_be_installed_is_said_before_anything_is_computed(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], sentence: str
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], package: str, sentence: str
 ) -> None:
     monkeypatch.setattr(rm.problems, "chain", lambda: pytest.fail("too late"))
-    for package in ("pyarrow", "plotly"):
-        monkeypatch.setitem(sys.modules, package, None)
-    refused(run(*words), sentence, "robustmdp[")
+    monkeypatch.setitem(sys.modules, package, None)
+    refused(run(*words), f"{package} {sentence}", "robustmdp[")
+
+
+def test_doctor_names_the_smallest_extra_that_has_a_part() -> None:
+    """By the package's own list: whoever misses one part should not install them all."""
+    project = Path(__file__).parents[3] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    for name in ("test", "docs", "lint", "bench"):
+        del extras[name]
+    for part in doctor._OPTIONAL:
+        sizes = {name: len(parts) for name, parts in extras.items() if any(one.startswith(part) for one in parts)}
+        wanted = f"'robustmdp[{min(sizes, key=sizes.__getitem__)}]'" if sizes else part
+        assert doctor._package(part) == wanted
 
 
 def named(names: list[str]) -> rm.MDP:

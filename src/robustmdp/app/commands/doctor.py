@@ -18,7 +18,7 @@ _OPTIONAL = {
     "gymnasium": "worlds by gym:ID",
     "pyarrow": "Parquet files and compressed models",
     "minari": "logs by minari:ID",
-    "matplotlib": "static figures",
+    "matplotlib": "pictures from Python, and the paper's figures",
     "plotly": "reports",
     "jinja2": "reports",
     "joblib": "experiments in processes",
@@ -27,7 +27,7 @@ _OPTIONAL = {
     "numba": "own functions at compiled speed",
 }
 _BYTES_PER_TRANSITION = 16  # 12 of the rows, and room to work
-_EXTRAS = {"pyarrow": "parquet", "matplotlib": "report", "plotly": "report", "jinja2": "report", "joblib": "processes"}
+_EXTRAS = {"pyarrow": "parquet", "matplotlib": "plot", "plotly": "report", "jinja2": "report", "joblib": "processes"}
 
 
 @click.command(short_help="Versions, threads, compiled core, optional parts.")

@@ -27,11 +27,11 @@ _SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
 _READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
 _EXTRAS = {
-    ".parquet": ("pyarrow", "parquet"),
-    ".pq": ("pyarrow", "parquet"),
-    ".zst": ("pyarrow", "parquet"),
-    ".html": ("plotly", "report"),
-    ".htm": ("plotly", "report"),
+    ".parquet": (("pyarrow",), "parquet"),
+    ".pq": (("pyarrow",), "parquet"),
+    ".zst": (("pyarrow",), "parquet"),
+    ".html": (("plotly", "jinja2"), "report"),
+    ".htm": (("plotly", "jinja2"), "report"),
 }
 
 
@@ -225,9 +225,10 @@ def _files_of(word: str) -> list[Path]:
 
 def _check_extra(path: Path) -> None:
     """Say what must be installed to write a file."""
-    package, extra = _EXTRAS.get(path.suffix.lower(), (None, None))
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise ImportError(f"{package} must be installed to write {path.name}: pip install 'robustmdp[{extra}]'")
+    packages, extra = _EXTRAS.get(path.suffix.lower(), ((), ""))
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise ImportError(f"{package} must be installed to write {path.name}: pip install 'robustmdp[{extra}]'")
 
 
 def parse_numbers(option: str, word: str | None) -> list[float] | None:
