@@ -83,7 +83,7 @@ def test_figures_of_many_panels_fill_rows(tmp_path: Path) -> None:
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
-        ImportError, match=r"^matplotlib must be installed for figures: pip install 'robustmdp\[report\]'$"
+        ImportError, match=r"^matplotlib must be installed for figures: pip install 'robustmdp\[plot\]'$"
     ):
         draw(samples.chain(), tmp_path, palette_of([samples.chain()]))
 

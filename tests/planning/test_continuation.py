@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -249,22 +248,3 @@ def test_threads_do_not_change_a_bit() -> None:
         assert np.array_equal(a.lower, b.lower)
         assert np.array_equal(a.upper, b.upper)
         assert np.array_equal(a.policy, b.policy)
-
-
-def test_an_interrupt_among_few_actions_ends_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The level was solved again with more pairs, and Ctrl-C was lost."""
-    mdp = rm.problems.garnet(800, 8, 4, 0.99, seed=0)
-    few = []
-
-    def follow(bellman: Any, *arguments: Any) -> Any:
-        stage, v, bracket = FOLLOW(bellman, *arguments)
-        if bellman.mdp.n_pairs < mdp.n_pairs:
-            few.append(stage)
-            stage = replace(stage, upper=stage.upper - 1e3, status=replace(stage.status, code="interrupted"))
-        return stage, v, bracket
-
-    FOLLOW = continuation.follow
-    monkeypatch.setattr(continuation, "follow", follow)
-    family = [(float(np.log(w)), rm.Penalized(rm.TotalVariation(), w)) for w in (30.0, 10.0, 3.0)]
-    stages = list(continuation.solve_along(mdp, family, tol=1e-6))
-    assert len(few) == sum(stage.status.code == "interrupted" for stage in stages) > 0

@@ -50,8 +50,8 @@ def measure(item: Item) -> Table:
     from robustmdp.ambiguity import Nominal
 
     mdp, ambiguity = build_chain(item), build_penalty(item)
-    nominal = solve_exactly(mdp, Nominal(), 1e-12)
-    exact = solve_exactly(mdp, ambiguity, 1e-12)
+    nominal = solve_exactly(mdp, Nominal(), tol=1e-12)
+    exact = solve_exactly(mdp, ambiguity, tol=1e-12)
     answers, errors = [exact.value], [exact.error_bound + nominal.error_bound]
     names = ["exact"]
     if ambiguity.divergence.ascent is not None:

@@ -146,7 +146,9 @@ def plain(text: str, columns: int = 10_000) -> str:
     >>> plain("a price of $5 or $6")
     'a price of \\$5 or \\$6'
     """
-    return "\n".join(textwrap.wrap(text, columns)).replace("$", r"\$")
+    from robustmdp.pictures.canvas import escape
+
+    return escape("\n".join(textwrap.wrap(text, columns)))
 
 
 def _draw_panel(axes: Any, panel: Panel, palette: Palette) -> None:

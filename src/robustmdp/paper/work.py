@@ -18,6 +18,7 @@ import numpy.typing as npt
 from robustmdp import __version__
 from robustmdp.engine import Engine, Serial
 from robustmdp.paper.claims import Claim, no_claims
+from robustmdp.planning.solving import solve_or_raise
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 VOLATILE = ("seconds", "peak_bytes")  # columns that the clock and the machine write: no two runs agree on them
+solve_exactly = functools.partial(solve_or_raise, tol=1e-10, threads=1)
 _SEEDS_AT_ONCE = 25  # replications that share compiled calls, and the work that a kill can lose
 
 
@@ -106,13 +108,6 @@ def build_penalty(item: Item) -> Penalized:
     from robustmdp.divergences import divergence_named
 
     return Penalized(divergence_named(item["divergence"]), item["weight"])
-
-
-def solve_exactly(mdp: MDP, ambiguity: Any, tol: float = 1e-10, policy: Any = None) -> Solution:
-    """The exact solution, or that of a policy; Ctrl-C raises, so that no record holds half of one."""
-    from robustmdp.planning.solving import solve_or_raise
-
-    return solve_or_raise(mdp, ambiguity, policy=policy, tol=tol, threads=1)
 
 
 def replicate(learner: Any, world: Any, steps: int | None = None, **settings: Any) -> list[Solution]:

@@ -163,7 +163,7 @@ class Walk:
             stage, _, _ = follow(self._operator(self._few, known), start, self._tol)
             # T upper <= upper at every pair that was left out, so upper bounds the whole problem, too.
             missed = reference.reach(stage.upper) & ~self._kept
-            if not missed.any() or stage.status.code == "interrupted":
+            if not missed.any():
                 return stage
             start = stage.value
             self._keep(self._kept | missed)
