@@ -138,6 +138,26 @@ def test_what_makes_no_sense_in_shards(arguments: Any, settings: Any, error: typ
     assert "\n" not in str(caught.value)
 
 
+DENSE = rm.Interval(np.zeros((10, 1, 10)), np.ones((10, 1, 10)))
+
+
+@pytest.mark.parametrize(
+    "ambiguity",
+    [
+        rm.Wasserstein(np.eye(10), 1.0),
+        rm.Optimistic(rm.Wasserstein(np.eye(10), 1.0)),
+        rm.MeanRisk(0.5, rm.Wasserstein(np.eye(10), 1.0, support="model")),
+        DENSE,
+    ],
+    ids=str,
+)
+def test_a_set_that_cannot_be_cut_is_refused_before_rows_are_made(ambiguity: rm.Ambiguity) -> None:
+    """It was refused after all of them were loaded, which may take an hour."""
+    source = rm.RowSource(lambda first, last: pytest.fail("too late"), 10, 1, 0.9)
+    with pytest.raises(ValueError, match="cut into shards"):
+        rm.solve(source, ambiguity, engine=SHARDS)
+
+
 def test_rows_that_are_no_model() -> None:
     def rows(first: int, last: int) -> Any:
         state = np.arange(first, last)

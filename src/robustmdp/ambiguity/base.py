@@ -258,13 +258,16 @@ class Ambiguity(ABC):
         del model, transitions
         return self
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
-        """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
-        del whole, states, transitions
+    def check_parts(self) -> None:
+        """Refuse to be cut into parts by `on_part`, where no rows need be read to tell."""
         _checks.must(
             isinstance(self.level, float),
             f"the {self.level_name} of a set must be one number where a model is cut into shards: got {self}",
         )
+
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
+        """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
+        del whole, states, transitions
         return self
 
     def on_transitions(self, model: Any) -> Ambiguity:

@@ -87,12 +87,14 @@ class Interval(Ambiguity):
     def on_transitions(self, model: Any) -> Interval:
         return Interval(*self.bounds_for(model))
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Interval:
-        del whole, states
+    def check_parts(self) -> None:
         _checks.must(
             _is_by_transition(self.lower),
             f"lower and upper must have one entry per transition where a model is cut into shards: got {self!r}",
         )
+
+    def on_part(self, whole: Any, states: slice, transitions: slice) -> Interval:
+        del whole, states
         return Interval(self.lower[transitions], self.upper[transitions])
 
     @property

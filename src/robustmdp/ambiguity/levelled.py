@@ -56,6 +56,9 @@ class Levelled(Ambiguity):
         missing = np.isnan(self.level) & np.isnan(other.level)
         return bool(np.all(compare(self.level, other.level) | missing))
 
+    def check_parts(self) -> None:
+        """Levels are cut with the states."""
+
     def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
         del whole, transitions
         if isinstance(self.level, float):

@@ -212,6 +212,9 @@ class MeanRisk(Levelled):
     def restricted(self, model: Any, transitions: IntArray) -> MeanRisk:
         return MeanRisk(self.level, self.risk.restricted(model, transitions))
 
+    def check_parts(self) -> None:
+        self.risk.check_parts()
+
     def on_part(self, whole: Any, states: slice, transitions: slice) -> MeanRisk:
         share = self.level if isinstance(self.level, float) else self.level[states]
         return MeanRisk(share, self.risk.on_part(whole, states, transitions))

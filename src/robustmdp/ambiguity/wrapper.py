@@ -60,6 +60,9 @@ class Wrapper(Ambiguity):
     def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:
         return type(self)(self.set.restricted(model, transitions))
 
+    def check_parts(self) -> None:
+        self.set.check_parts()
+
     def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
         return type(self)(self.set.on_part(whole, states, transitions))
 

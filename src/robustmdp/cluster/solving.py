@@ -151,6 +151,7 @@ def solve_in_shards(
     check_discounted(given.model)  # type: ignore[arg-type]  # anything with a discount
     if isinstance(given.model, MDP):
         ambiguity = ambiguity.on_transitions(given.model)
+    ambiguity.check_parts()
     solver = settings.solver if settings.solver is not None else PolicyIteration()
     _checks.must(not solver.fixed_steps, f"the solver must be ValueIteration() or PolicyIteration(): got {solver!r}")
     path = None if checkpoint is None else Path(os.fspath(checkpoint))
