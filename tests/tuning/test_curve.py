@@ -150,15 +150,22 @@ def test_a_function_may_mix_sets() -> None:
     assert same.notes["knee"] == -1
 
 
-def test_ctrl_c_in_a_curve_of_a_function() -> None:
+@pytest.mark.parametrize(
+    ("function", "solved"),
+    [
+        (lambda s: rm.Constrained(rm.KL(), 0.5 / s), [8.0, 4.0]),
+        (lambda s: rm.L1(1.0 / s) if s > 1.0 else rm.LInf(1.0), [2.0, 1.0]),  # two kinds: nobody knew the direction
+    ],
+)
+def test_ctrl_c_in_a_curve_of_a_function(function: curve.SetAt, solved: list[float]) -> None:
     def stop(done: int, total: int) -> None:
         if (done, total) == (2, 4):
             raise KeyboardInterrupt
 
     mdp, shares = WORLDS["machine"], [1.0, 2.0, 4.0, 8.0]
-    table = rm.robustness_curve(mdp, lambda s: rm.Constrained(rm.KL(), 0.5 / s), levels=shares, progress=stop)
+    table = rm.robustness_curve(mdp, function, levels=shares, progress=stop)
     assert table.notes["interrupted"] is True
-    assert table["level"].tolist() == [2.0, 1.0]
+    assert table["level"].tolist() == solved
     assert table["worst"][0] > table["worst"][1]
 
 
@@ -172,6 +179,28 @@ def test_levels_in_any_order_and_more_than_once() -> None:
     assert single["worst"][0] == pytest.approx(table["worst"][1], abs=slack(table))
     alike = rm.robustness_curve(mdp, rm.KL(), [1.0], initial=np.full(10, 0.1))
     assert alike == single  # all states alike is what no initial means
+
+
+@pytest.mark.parametrize(
+    ("function", "from_least_to_most"),
+    [
+        (lambda share: rm.MeanRisk(share, rm.CVaR(0.2)), [0.1, 0.5, 0.9]),
+        (lambda level: rm.MeanRisk(0.5, rm.CVaR(level)), [0.9, 0.5, 0.1]),
+        (lambda aversion: rm.MeanRisk(0.5, rm.EntropicRisk(aversion)), [0.1, 0.5, 0.9]),
+        (lambda weight: rm.MeanRisk(0.5, rm.Penalized(rm.KL(), weight)), [0.9, 0.5, 0.1]),
+        (lambda budget: rm.Constrained(rm.KL(), 1.0 - budget), [0.9, 0.5, 0.1]),
+        (rm.EVaR, [0.9, 0.5, 0.1]),
+        (lambda level: rm.L1(level) if level < 0.2 else rm.LInf(level), [0.1, 0.5, 0.9]),  # two kinds: as the first
+    ],
+)
+def test_a_function_goes_from_the_least_to_the_most_robust_level(
+    function: curve.SetAt, from_least_to_most: list[float]
+) -> None:
+    """Where sets had a risk inside, its direction was taken for theirs, and advice for the least robust level."""
+    family = curve.function_family(function, [0.5, 0.1, 0.9])
+    assert family.levels.tolist() == from_least_to_most
+    values = [rm.solve(WORLDS["machine"], family.set_at(level)).value.mean() for level in family.levels]
+    assert values[0] >= values[-1]
 
 
 def test_fifty_levels_by_default() -> None:

@@ -225,8 +225,10 @@ def function_family(function: Any, levels: npt.ArrayLike | None) -> SetFamily:
     found = _numbers("levels", levels)
     _checks.must(not np.isnan(found).any(), "levels must be numbers: got nan")
     found = np.unique(found)
-    # Solving is quickest from the least to the most robust level; a set need not know which way that is.
-    downwards = not check_ambiguity(function(float(found[0]))).grows
+    # Solving is quickest from the least to the most robust level, and advice prefers the least robust one.
+    lowest, highest = (check_ambiguity(function(float(level))) for level in found[[0, -1]])
+    falls, rises = lowest.contains(highest), highest.contains(lowest)
+    downwards = falls if falls != rises else not lowest.grows  # sets of two kinds, or that do not know
     return SetFamily(lambda level: check_ambiguity(function(level)), found[::-1] if downwards else found, "level", {})
 
 

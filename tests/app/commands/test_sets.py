@@ -381,7 +381,7 @@ def test_what_other_commands_refuse(words: tuple[Any, ...], part: str) -> None:
             [0.3, 0.8],
             0.8,
         ),
-        (("cvar", "--share", 0.5, "--levels", "0.5,0.3"), lambda a: rm.MeanRisk(0.5, rm.CVaR(a)), [0.5, 0.3], 0.3),
+        (("cvar", "--share", 0.5, "--levels", "0.5,0.3"), lambda a: rm.MeanRisk(0.5, rm.CVaR(a)), [0.5, 0.3], 0.5),
     ],
     ids=["l1", "cvar"],
 )
