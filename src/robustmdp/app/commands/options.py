@@ -47,10 +47,13 @@ def problem_argument(name: str = "problem", **settings: Any) -> Command:
 
 
 def divergence_option(default: str = "kl") -> Command:
-    """Which divergence; the default stands in the list, where it takes no line of its own."""
-    listed = ", ".join(f"{name} (default)" if name == default else name for name in DIVERGENCES)
+    """Which divergence."""
     return click.option(
-        "--divergence", default=default, shell_complete=complete_divergence, metavar="NAME", help=f"{listed}."
+        "--divergence",
+        default=default,
+        shell_complete=complete_divergence,
+        metavar="NAME",
+        help=", ".join(f"{name} (default)" if name == default else name for name in DIVERGENCES) + ".",
     )
 
 
