@@ -30,7 +30,7 @@ def learn_value(
     seed: int = 0,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    start: int | None = None,
+    start: int | str | None = None,
 ) -> Solution:
     """v = T^pi v of a policy pi, learned, with bounds that hold with probability `confidence` at all states at once.
 

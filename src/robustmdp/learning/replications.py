@@ -36,7 +36,7 @@ def run_many(
     threads: int | None = None,
     discount: float | None = None,
     reward_range: tuple[float, float] | None = None,
-    start: int | None = None,
+    start: int | str | None = None,
 ) -> list[list[Solution]]:
     """Replications over settings and seeds: one list of solutions per learner, one solution per seed.
 

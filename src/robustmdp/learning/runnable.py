@@ -58,7 +58,7 @@ class Runnable:
         callback: Callable[[int, Snapshot], Any] | None = None,
         discount: float | None = None,
         reward_range: tuple[float, float] | None = None,
-        start: int | None = None,
+        start: int | str | None = None,
     ) -> Solution:
         """Learn in a world; the same seed gives the same bits.
 
@@ -82,8 +82,8 @@ class Runnable:
             Called at each record, every `record_every` steps, with what is known then: `state.q`, `state.iterate` and
             `state.visits`, (S, A) each. Returning True stops the run.
         discount, reward_range : for worlds that do not know their own (default discount 0.95)
-        start : int
-            The first state of an episode in an MDP or a Simulator; 0 by default.
+        start : int or str
+            The first state of an episode in an MDP, by number or name, or in a Simulator; 0 by default.
         """
         where = {"discount": discount, "reward_range": reward_range, "start": start}
         learner = self._certified(confidence, certify_share)
@@ -106,7 +106,7 @@ class Runnable:
         threads: int | None = None,
         discount: float | None = None,
         reward_range: tuple[float, float] | None = None,
-        start: int | None = None,
+        start: int | str | None = None,
     ) -> list[Solution]:
         """One `run` per seed, on all cores; equal to the bit to runs one by one, whatever the number of threads.
 

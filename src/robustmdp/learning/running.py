@@ -41,7 +41,9 @@ def begin(
         pause = (1 if target is not None else 20) * shape.n_pairs // learner.samples_per_step(shape)
         record_every = max(1, math.ceil(horizon / 100), pause)
     _checks.positive_integer("record_every", record_every)
-    return Run(learner, source, list(seeds), wanted, horizon, target, record_every, where.get("start"))
+    start: Any = where.get("start")
+    start = getattr(source, "start", None) if isinstance(start, str) else start  # a name has become a number there
+    return Run(learner, source, list(seeds), wanted, horizon, target, record_every, start)
 
 
 def _steps(learner: Learner, source: Source, steps: int | None, samples: int | None) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from robustmdp.learning.sources.model import ModelSource as ModelSource
 from robustmdp.learning.sources.on_policy import OnPolicySource as OnPolicySource
 from robustmdp.learning.sources.simulator import SimulatorSource as SimulatorSource
 from robustmdp.models import MDP, Simulator, Trajectory
+from robustmdp.models.space import place_of_name
 
 DEFAULT_DISCOUNT = 0.95  # for worlds that have none of their own, as for Gymnasium ids on the command line
 
@@ -33,13 +34,15 @@ def source_of(
     *,
     discount: float | None,
     reward_range: tuple[float, float] | None,
-    start: int | None,
+    start: int | str | None,
 ) -> Source:
     """The world as a source of transitions."""
     if isinstance(world, Source):
         return world
     if reward_range is not None:
         reward_range = check_reward_range(reward_range)
+    if isinstance(world, MDP) and isinstance(start, str):
+        start = place_of_name("start", start, world.state_names)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int | np.integer)):
         raise TypeError(f"start must be a whole number: got {start!r}")
     if isinstance(world, MDP):
