@@ -36,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_shards_give_the_certified_answer(model: Path, problem: str) -> None:
     """Value iteration has the same bits; so have all facts but Q, which stays with the shards."""
     word = model if problem == "model" else problem
-    words = (*BALL, "--solver", "value-iteration", "--tol", 1e-6)
+    words = (*BALL, "--solver", "value-iteration", "--tol", 1e-6, "--full")
     alone, cut = record("solve", word, *words), record("solve", word, *words, *BOTH)
     assert cut.pop("q") is None
     assert alone.pop("q")
@@ -168,6 +168,13 @@ def test_nobody_answers(words: tuple[str, ...]) -> None:
     start = time.monotonic()
     refused(run(*words, "--address", "127.0.0.1:1"), "nobody answers at '127.0.0.1:1'")
     assert time.monotonic() - start < 5.0
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1:", "head:port"])
+def test_an_address_without_a_port(address: str) -> None:
+    pytest.importorskip("ray")
+    words = ("solve", "no-such-problem", "--engine", "ray", "--address", address)
+    refused(run(*words), f"address must be auto or HOST:PORT, as in 10.0.0.1:6379: got '{address}'")
 
 
 @pytest.fixture
