@@ -95,7 +95,8 @@ def test_an_interrupted_solve_goes_on_from_its_checkpoint(
         patched.setattr(sharded, "step_text", interrupt)
         stopped = run(*words, *BOTH, "--checkpoint", path, "--out", tmp_path / "full.safetensors")
     assert stopped.exit_code == 130
-    assert stopped.stderr.endswith(f"full.safetensors; the same command goes on from {path}.\n")
+    out = tmp_path / "full.safetensors"
+    assert stopped.stderr.endswith(f", also in {out}; the same command goes on from {path}.\n")
     assert record(*words, *BOTH, "--checkpoint", path)["value"] == record(*words)["value"]
     assert not path.exists()
 
