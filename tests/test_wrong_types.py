@@ -462,6 +462,7 @@ RESULTS = {
     "Analysis",
     "CurveTable",
     "Counts",
+    "CurveTable",
     "Estimate",
     "Layout",
     "MDP",
