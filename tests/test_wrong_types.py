@@ -415,6 +415,7 @@ SYNONYMS = {
     "held_out": ("held out must hold",),
     "conjugate": ("f* and f*'",),
     "conjugate_derivative": ("f* and f*'",),
+    "thing": ("write takes an MDP or a Solution",),
     "mdp": ("write_interval takes an MDP",),
     "intervals": ("write_interval takes an MDP",),
     "log": ("the frame must",),
@@ -460,7 +461,6 @@ def _table(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Call]:
 # Made by others, not by users; and what hands its arguments on to one that is in the table.
 RESULTS = {
     "Analysis",
-    "CurveTable",
     "Counts",
     "CurveTable",
     "Estimate",
