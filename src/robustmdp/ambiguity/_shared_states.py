@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, take
+from robustmdp.ambiguity._bracketing import take
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import Answer, Block
 from robustmdp.ambiguity.base import StateKernel

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.divergences import FDivergence
 
 Level = float | FloatArray
@@ -213,7 +213,7 @@ class Ambiguity(ABC):
         del model
         return self.kernel
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         """What solves one row, (n,), and the successors that can have mass."""
         return self.kernel, p > 0.0
 

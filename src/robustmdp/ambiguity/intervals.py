@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import Ambiguity, RowKernel
 
 _ROUNDING = 2.0**-52  # per entry of a row, as for the sums of probabilities
@@ -64,7 +63,7 @@ class Interval(Ambiguity):
     def kernel_for(self, model: Any) -> RowKernel:
         return _kernel(*self.bounds_for(model))
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         _checks.must(
             _shape(self.lower) == p.shape,
             f"lower and upper must have one entry per successor, shape {p.shape}: got {_shape(self.lower)}",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 from robustmdp.ambiguity.rowwise import EPS
@@ -194,7 +194,7 @@ class MeanRisk(Levelled):
         levels = model.pairs(level, self.risk.level_name) if isinstance(level, np.ndarray) else np.array([level])
         return _MixedKernel(self.risk.kernel_for(model), levels)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         level = self.risk.kernel_level(1.0)
         _checks.must(isinstance(level, float), f"{self.risk.level_name} must be one number for one distribution")
         kernel, kept = self.risk.kernel_for_row(p)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import RowKernel
 
 BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
@@ -35,7 +34,7 @@ class Rows(NamedTuple):
     pair: IntArray  # (count,)
 
     @property
-    def is_filled(self) -> npt.NDArray[np.bool_]:
+    def is_filled(self) -> BoolArray:
         """Where an entry belongs to its row, (longest, count)."""
         return np.arange(len(self.p))[:, None] < self.length
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from robustmdp import _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put
+from robustmdp.ambiguity._bracketing import Bracketing, choose, put
 from robustmdp.ambiguity._climbing import Side, Spot, climb
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import LONGEST_STEP, Answer, Block, answer_prices, project, spread_out

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp._files import whole
 
 _VERSION = 1
@@ -57,7 +58,7 @@ class Checkpoint(NamedTuple):
     """A checkpoint: its record, the answers (n, 3), and the vectors by number, mapped into memory."""
 
     head: Head
-    answers: npt.NDArray[np.float64]
+    answers: FloatArray
     arrays: Mapping[int, npt.NDArray[Any]]
 
 

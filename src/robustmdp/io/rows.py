@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.io.columns import Source, in_order
 from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
@@ -15,7 +16,6 @@ from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, to_mdp
 from robustmdp.models.consistency import check_room
 from robustmdp.models.labels import Labels
-from robustmdp.models.mdp import FloatArray
 
 _ROUNDING = 1e-9  # of the largest reward: what a mean may lose
 

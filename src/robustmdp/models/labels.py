@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.models import columns, row_sums
-
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Labels(dict[str, BoolArray]):

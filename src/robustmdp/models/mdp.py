@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
+from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, row_sums
-from robustmdp.models.labels import BoolArray, Labels, checked_initial, checked_labels, same_labels
+from robustmdp.models.labels import Labels, checked_initial, checked_labels, same_labels
 from robustmdp.models.noise import Noise
-from robustmdp.models.space import FloatArray as FloatArray
-from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
 from robustmdp.table import Table
 
@@ -52,12 +51,12 @@ class MDP(StateActionSpace):
     (2, 1, 3)
     """
 
-    indptr: IntArray
-    indices: IntArray
+    indptr: IndexArray
+    indices: IndexArray
     probabilities: FloatArray
     rewards: FloatArray
-    state_ptr: IntArray
-    actions: IntArray
+    state_ptr: IndexArray
+    actions: IndexArray
     n_actions: int
     discount: float
     state_names: tuple[str, ...] | None = None
@@ -88,12 +87,12 @@ class MDP(StateActionSpace):
     def _of_checked(
         cls,
         *,
-        indptr: IntArray,
-        indices: IntArray,
+        indptr: IndexArray,
+        indices: IndexArray,
         probabilities: FloatArray,
         rewards: FloatArray,
-        state_ptr: IntArray,
-        actions: IntArray,
+        state_ptr: IndexArray,
+        actions: IndexArray,
         n_actions: int,
         discount: float,
         state_names: tuple[str, ...] | None = None,
@@ -408,7 +407,9 @@ class MDP(StateActionSpace):
         rewards = rewards[kept] if self.rewards_on_successors else self.rewards
         return self._with_rows(indptr, successor[kept], given[kept], rewards)
 
-    def _with_rows(self, indptr: IntArray, indices: IntArray, probabilities: FloatArray, rewards: FloatArray) -> MDP:
+    def _with_rows(
+        self, indptr: IndexArray, indices: IndexArray, probabilities: FloatArray, rewards: FloatArray
+    ) -> MDP:
         """The same pairs with other rows, whose probabilities are this model's to change; without the noise."""
         if self.noise is not None:
             from robustmdp.models.assembly import merge_rows
@@ -441,7 +442,7 @@ class MDP(StateActionSpace):
             actions=self.actions[chosen],
         )
 
-    def transitions_of(self, pairs: IntArray) -> IntArray:
+    def transitions_of(self, pairs: IndexArray) -> IndexArray:
         """The numbers of the transitions of some pairs, one pair after the other."""
         lengths = np.diff(self.indptr)[pairs]
         ends = np.cumsum(lengths)

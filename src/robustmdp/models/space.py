@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models import columns
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[Any]
 
 
 class StateActionSpace:
@@ -27,8 +25,8 @@ class StateActionSpace:
     reward_range : the least and the largest reward, or None where they are not known
     """
 
-    state_ptr: IntArray
-    actions: IntArray | None
+    state_ptr: IndexArray
+    actions: IndexArray | None
     n_actions: int
     discount: float
     state_names: tuple[str, ...] | None
@@ -47,7 +45,7 @@ class StateActionSpace:
         return int(self.state_ptr[-1])
 
     @property
-    def states(self) -> IntArray:
+    def states(self) -> IndexArray:
         """The state of each pair, (n_pairs,)."""
         return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
@@ -332,12 +332,12 @@ class RobustBellman:
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
 
     @property
-    def leads_anywhere(self) -> npt.NDArray[np.bool_]:
+    def leads_anywhere(self) -> BoolArray:
         """Pairs after which nature may lead to any of the candidates of its set, (n_pairs,)."""
         can_move = self.ambiguity.invents & (self._levels > 0.0)
         return np.broadcast_to(can_move, (self.mdp.n_pairs,))
 
-    def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def can_avoid(self, marked: BoolArray) -> BoolArray:
         """Can nature give the marked transitions, (nnz,), no mass, and pay nothing for it? (n_pairs,)
 
         A mass below 1e-12 counts as none: limits such as 0.7 + 0.3 are meant to be 1 and are not in binary.
@@ -351,7 +351,7 @@ class RobustBellman:
         )
         return untouched | self._avoids(model, np.zeros(mdp.n_states + 1))
 
-    def can_avoid_states(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def can_avoid_states(self, marked: BoolArray) -> BoolArray:
         """The same for states, (S + 1,) with the end last; mass may move to states that the set adds."""
         mdp = self.mdp
         if not self.ambiguity.invents:
@@ -362,7 +362,7 @@ class RobustBellman:
         model.add_successors(added)
         return ~np.logical_or.reduceat(marked[mdp.indices], mdp.indptr[:-1]) | self._avoids(model, outcome)
 
-    def _avoids(self, model: _core.Model, outcome: FloatArray) -> npt.NDArray[np.bool_]:
+    def _avoids(self, model: _core.Model, outcome: FloatArray) -> BoolArray:
         """Pairs after which an adverse nature makes the mass that counts in a model vanish."""
         mdp = self.mdp
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)

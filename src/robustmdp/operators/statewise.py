@@ -83,7 +83,7 @@ class StatewiseBellman(RobustBellman):
             self._last = policy_rows(self.mdp, self.mdp.table(self._weights, fill=0.0))
         return self._last
 
-    def as_policy(self, rows: PolicyRows) -> npt.NDArray[np.float64]:
+    def as_policy(self, rows: PolicyRows) -> FloatArray:
         return self.mdp.table(self._dense(rows), fill=0.0).copy()
 
     def q_pairs(self, v: npt.ArrayLike) -> FloatArray:

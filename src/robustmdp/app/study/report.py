@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import __version__
+from robustmdp._arrays import IntArray
 from robustmdp.ambiguity import Constrained, worst_case
 from robustmdp.app.page import render
 from robustmdp.app.study import maps
@@ -228,7 +229,7 @@ def _decisions(study: Study, names: Names) -> dict[str, Any] | None:
     }
 
 
-def _rows(study: Study, states: npt.NDArray[np.int64], policy: npt.NDArray[Any]) -> list[Row]:
+def _rows(study: Study, states: IntArray, policy: npt.NDArray[Any]) -> list[Row]:
     return rows_of(study.mdp, study.doubt, study.robust.value, states, policy)
 
 

@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.models.space import FloatArray as FloatArray
-from robustmdp.models.space import IntArray as IntArray
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models.space import StateActionSpace
 
 Transition = tuple[int, int, float, int]  # state, pair, reward, successor
@@ -24,10 +23,10 @@ Transition = tuple[int, int, float, int]  # state, pair, reward, successor
 class Experience(NamedTuple):
     """Transitions of several replications, each array (length, replications); the end is `following` = n_states."""
 
-    states: IntArray
-    pairs: IntArray
+    states: IndexArray
+    pairs: IndexArray
     rewards: FloatArray
-    following: IntArray
+    following: IndexArray
 
     @property
     def length(self) -> int:
@@ -54,8 +53,8 @@ class Shape(StateActionSpace):
     """
 
     n_actions: int
-    state_ptr: IntArray
-    actions: IntArray | None
+    state_ptr: IndexArray
+    actions: IndexArray | None
     discount: float
     reward_range: tuple[float, float] | None
     can_end: bool
@@ -141,7 +140,7 @@ class Source:
         """Fill `room` with one draw of each pair in turn, round after round."""
         self.refuse_generative()
 
-    def sample_in_turn(self, first: int, states: IntArray, pairs: IntArray, room: Experience) -> None:
+    def sample_in_turn(self, first: int, states: IndexArray, pairs: IndexArray, room: Experience) -> None:
         """The same for some pairs, with their states, which `room` numbers in their order."""
         for step in range(room.length):
             at = (first + step) % len(pairs)
@@ -149,7 +148,7 @@ class Source:
             span = slice(step, step + 1)
             self.sample_pair(first + step, int(pairs[at]), room.rewards[span], room.following[span])
 
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
         self.refuse_generative()
 
@@ -157,7 +156,7 @@ class Source:
         """A uniform number of a replication's stream."""
         self.refuse_generative()
 
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
         self.refuse_generative()
 
