@@ -18,7 +18,7 @@ import numpy as np
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity._bracketing import Bracketing, choose, put, take
 from robustmdp.ambiguity.rowwise import EPS, sum_rows
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 FAST = 1e-12  # of the spread: what a sweep's values may miss
 EXACT = 4e-15  # the same for bounds and distributions

@@ -30,7 +30,7 @@ from robustmdp.ambiguity.conjugates import (
     scale_rows,
 )
 from robustmdp.ambiguity.rowwise import BLOCK, EPS, Rows, RowwiseKernel, gather
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 EXACT = 1e-14  # what bounds and policies may miss, in units of a state's spread
 

@@ -21,7 +21,7 @@ from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, St
 from robustmdp.ambiguity.base import RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 _SLOPE_ROUNDING = 16.0 * EPS  # relative, of a user's f*'
 

@@ -20,7 +20,7 @@ from robustmdp.ambiguity._shared_states import EXACT, Saddle, SharedRows
 from robustmdp.ambiguity.base import StateKernel
 from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.divergences import FDivergence
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 _STEPS = 200
 _LEAST_PRICE = 1e-290  # the inverse of less is not a number

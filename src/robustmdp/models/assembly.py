@@ -14,7 +14,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray, IntArray
 from robustmdp.models.columns import LARGEST as LARGEST
-from robustmdp.models.mdp import MDP
+from robustmdp.models.mdp import MDP, from_checked
 
 _MUST = {
     **dict.fromkeys(("state", "action", "next_state"), f"lie in 0..{LARGEST}"),
@@ -183,7 +183,8 @@ def to_mdp(
 ) -> MDP:
     """The model of complete and checked rows; `by_pair` keeps one reward per pair where that is enough."""
     n_actions = int(rows.actions.max()) + 1 if n_actions is None else n_actions
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         indptr=rows.indptr,
         indices=rows.indices,
         probabilities=rows.probabilities,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+Model = TypeVar("Model", bound="MDP")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,45 +84,6 @@ class MDP(StateActionSpace):
             "noise": self.noise,
         }
         self._set(values)
-
-    @classmethod
-    def _of_checked(
-        cls,
-        *,
-        indptr: IndexArray,
-        indices: IndexArray,
-        probabilities: FloatArray,
-        rewards: FloatArray,
-        state_ptr: IndexArray,
-        actions: IndexArray,
-        n_actions: int,
-        discount: float,
-        state_names: tuple[str, ...] | None = None,
-        action_names: tuple[str, ...] | None = None,
-        labels: Labels | None = None,
-        initial: FloatArray | None = None,
-        noise: Noise | None = None,
-    ) -> Self:
-        """A model of what is known to be consistent, without the checks; the arrays become read-only."""
-        mdp = object.__new__(cls)
-        mdp._set(
-            {
-                "indptr": indptr,
-                "indices": indices,
-                "probabilities": probabilities,
-                "rewards": rewards,
-                "state_ptr": state_ptr,
-                "actions": actions,
-                "n_actions": n_actions,
-                "discount": discount,
-                "state_names": state_names,
-                "action_names": action_names,
-                "labels": Labels() if labels is None else labels,
-                "initial": initial,
-                "noise": noise,
-            }
-        )
-        return mdp
 
     def _set(self, values: dict[str, Any]) -> None:
         for name in consistency.TYPES:
@@ -572,3 +535,10 @@ class MDP(StateActionSpace):
 
 
 _FIELDS = tuple(field.name for field in fields(MDP))
+
+
+def from_checked(kind: type[Model], **parts: Any) -> Model:
+    """A model of parts that are known to be consistent, named as there, unchecked; arrays become read-only."""
+    model = object.__new__(kind)
+    model._set(dict.fromkeys(_FIELDS) | {"labels": Labels()} | parts)
+    return model

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustmdp._arrays import IndexArray
-from robustmdp.models.mdp import MDP
+from robustmdp.models.mdp import MDP, from_checked
 from robustmdp.models.noise import Noise
 from robustmdp.models.row_source import Rows
 from robustmdp.models.space import StateActionSpace
@@ -133,8 +133,8 @@ class Part(MDP):
 
     @classmethod
     def _with_columns(cls, rows: Rows, outline: Outline, first: int, columns: IndexArray | None) -> Part:
-        part = cls._of_checked(
-            **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
+        part = from_checked(
+            cls, **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
         )
         part.__dict__.update(outline=outline, first=first, columns=columns)
         return part

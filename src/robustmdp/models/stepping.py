@@ -12,7 +12,7 @@ from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency
 from robustmdp.models.assembly import rewards_by_pair
-from robustmdp.models.mdp import MDP
+from robustmdp.models.mdp import MDP, from_checked
 from robustmdp.models.noise import Noise
 
 Step = Callable[[Any, Any, Any], Any]
@@ -71,7 +71,8 @@ def from_noise(step: Step, n_states: int, n_actions: int, noise: Noise, discount
     kept = np.repeat(pairs.ravel(), len(noise))
     indptr = len(noise) * np.arange(len(states) + 1)
     consistency.check_room(n_states, n_actions, int(indptr[-1]))
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         indptr=indptr,
         indices=following[kept].astype(np.int32),
         probabilities=np.tile(noise.probabilities, len(states)),

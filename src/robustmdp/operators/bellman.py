@@ -64,7 +64,7 @@ class Response(NamedTuple):
     eta: FloatArray
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers.
 
     `successors` are the states of `data` where nature may add some, else None.
@@ -450,17 +450,17 @@ class RobustBellman:
             prepare = self._prepare
             threads.run(lambda lo, hi: prepare(self.model, self._outcome, lo, hi), self._state_ranges, self._workers)
 
-    def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
+    def _respond_to_policy(self, policy: PolicyRows) -> Answer:
         return self._respond(policy.pairs, policy.starts, self._memory)
 
-    def _respond_everywhere(self) -> _Answer:
+    def _respond_everywhere(self) -> Answer:
         return self._respond(None, self.mdp.indptr, np.full_like(self._memory, np.nan))
 
-    def _respond_at(self, pair: int) -> _Answer:
+    def _respond_at(self, pair: int) -> Answer:
         starts = np.append(0, np.diff(self.mdp.indptr)[pair])
         return self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan))
 
-    def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
+    def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
         count = len(starts) - 1
         successors = None
@@ -477,7 +477,7 @@ class RobustBellman:
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
-        return _Answer(data, penalty, eta, starts, successors)
+        return Answer(data, penalty, eta, starts, successors)
 
     def _starts_with_added(self, starts: IntArray) -> IntArray:
         """Where rows start that have room for the successors that nature may add."""
