@@ -56,7 +56,7 @@ class Interval(Ambiguity):
     def bounds_for(self, model: Any) -> tuple[FloatArray, FloatArray]:
         """The lower and upper bounds of a model's transitions, (nnz,) each, checked row by row."""
         lower, upper = (_at_transitions(name, getattr(self, name), model) for name in ("lower", "upper"))
-        _refuse_unknown_successors(self.upper, upper, model)
+        _refuse_unknown_successors(self.upper, upper)
         _check_rows(lower, upper, model.indptr, model.pair_name)
         return lower, upper
 
@@ -195,7 +195,7 @@ def _at_transitions(name: str, bounds: Any, model: Any) -> FloatArray:
     return np.asarray(bounds[states, actions, model.indices])
 
 
-def _refuse_unknown_successors(bounds: Any, found: FloatArray, model: Any) -> None:
+def _refuse_unknown_successors(bounds: Any, found: FloatArray) -> None:
     if _is_by_transition(bounds):
         return
     count = sum(int((m.data > 0.0).sum()) for m in bounds) if isinstance(bounds, tuple) else int((bounds > 0.0).sum())

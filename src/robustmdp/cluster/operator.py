@@ -148,12 +148,6 @@ class ShardedBellman:
         self.driver.add("put", out.number, v)
         return out
 
-    def place_policy(self, policy: npt.NDArray[Any]) -> Policy:
-        """A policy, as places of actions (S,) or probabilities (n_pairs,)."""
-        out = Policy(self.driver)
-        self.driver.add("put_policy", out.number, policy)
-        return out
-
     def collect(self, v: Values) -> npt.NDArray[Any]:
         """Values as an array, (S,)."""
         return self.driver.collect(v.number)

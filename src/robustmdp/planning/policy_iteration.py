@@ -42,15 +42,11 @@ class PolicyIteration:
     """
 
     max_steps: int = 1000
+    fixed_steps = False
 
     def __post_init__(self) -> None:
         _types.check_fields(self)
         _checks.positive_integer("max_steps", self.max_steps)
-
-    @property
-    def fixed_steps(self) -> bool:
-        """The tolerance may end it."""
-        return False
 
     def iterate(
         self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None

@@ -17,19 +17,7 @@ if TYPE_CHECKING:
 @click.command(short_help="A report on a problem: how robust should the decision be?")
 @given.problem_argument()
 @click.option("--out", type=click.Path(), default="report.html", show_default=True, help="The page to write.")
-@given.set_option()
-@given.divergence_option()
-@given.levels_option
-@given.mixture_option
-@given.support_option
-@given.distance_option
-@given.rectangular_option
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@given.column_option
+@given.study_options
 @click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
 @click.option("--unit", default="", help="The unit of rewards, such as EUR.")
 @given.threads_option
@@ -156,19 +144,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 
 @click.command(short_help="Recommend a level, with the reasons.")
 @given.problem_argument()
-@given.set_option()
-@given.divergence_option()
-@given.levels_option
-@given.mixture_option
-@given.support_option
-@given.distance_option
-@given.rectangular_option
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@given.column_option
+@given.study_options
 @given.method_option
 @click.option("--loss", type=float, default=0.5, show_default=True, help="Bearable, per unit gained at worst.")
 @given.seed_option

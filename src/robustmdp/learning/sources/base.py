@@ -15,6 +15,7 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray
+from robustmdp.models import Simulator
 from robustmdp.models.space import StateActionSpace
 
 Transition = tuple[int, int, float, int]  # state, pair, reward, successor
@@ -91,6 +92,19 @@ def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
     return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
+
+
+def simulator_shape(simulator: Simulator) -> Shape:
+    """That of a world whose function draws the transitions."""
+    low, high = (float(bound) for bound in simulator.reward_range)
+    return full_shape(
+        simulator.n_states,
+        simulator.n_actions,
+        discount=simulator.discount,
+        reward_range=(low, high),
+        state_names=simulator.state_names,
+        action_names=simulator.action_names,
+    )
 
 
 class Source:

@@ -21,8 +21,8 @@ from robustmdp.learning.sources.base import (
     check_saved,
     decode_generator,
     encode_generator,
-    full_shape,
     hash_parts,
+    simulator_shape,
 )
 from robustmdp.models import Simulator, columns
 
@@ -33,15 +33,7 @@ class SimulatorSource(Source):
     is_generative = True
 
     def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seed: int) -> None:
-        low, high = (float(bound) for bound in simulator.reward_range)
-        self.shape = full_shape(
-            simulator.n_states,
-            simulator.n_actions,
-            discount=simulator.discount,
-            reward_range=(low, high),
-            state_names=simulator.state_names,
-            action_names=simulator.action_names,
-        )
+        self.shape = simulator_shape(simulator)
         self.name = "Simulator"
         self._simulator, self._policy = simulator, policy
         self._world_rng, self._choice_rng = (
