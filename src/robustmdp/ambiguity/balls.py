@@ -119,10 +119,10 @@ class L1(_Ball):
             return self
         return L1(self.level, weights=self.weights[transitions])
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> L1:
-        part = super().on_part(whole, states, transitions)
+    def on_part(self, model: Any, states: slice, transitions: slice) -> L1:
+        part = super().on_part(model, states, transitions)
         assert isinstance(part, L1)
-        return part.restricted(whole, transitions)  # type: ignore[arg-type]  # a slice takes views
+        return part.restricted(model, transitions)  # type: ignore[arg-type]  # a slice takes views
 
     @property
     def names_states(self) -> bool:

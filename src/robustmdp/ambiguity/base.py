@@ -310,9 +310,9 @@ class Ambiguity(ABC):
         del model, transitions
         return self
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
-        """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
-        del whole, states, transitions
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Ambiguity:
+        """The same set for some of a model's states, whose rows are these transitions; `model` has all sizes."""
+        del model, states, transitions
         _checks.must(
             isinstance(self.level, float),
             f"the {self.level_name} of a set must be one number where a model is cut into shards: got {self}",
@@ -355,6 +355,9 @@ class Ambiguity(ABC):
     def contains(self, other: Ambiguity) -> bool:
         """Whether nature can do at least what the other allows, everywhere, as far as the records tell."""
         return other.is_nominal or self == other
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 
     def _level_text(self) -> str:
         if isinstance(self.level, float):

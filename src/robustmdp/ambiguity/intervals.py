@@ -86,8 +86,8 @@ class Interval(Ambiguity):
     def on_transitions(self, model: Any) -> Interval:
         return Interval(*self.bounds_for(model))
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Interval:
-        del whole, states
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Interval:
+        del model, states
         _checks.must(
             _is_by_transition(self.lower),
             f"lower and upper must have one entry per transition where a model is cut into shards: got {self!r}",
@@ -102,9 +102,6 @@ class Interval(Ambiguity):
     @property
     def label(self) -> str:
         return "intervals"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Interval is immutable: make a new one to change {name}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interval) and _is_same(self.lower, other.lower) and _is_same(self.upper, other.upper)

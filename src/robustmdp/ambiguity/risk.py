@@ -212,9 +212,9 @@ class MeanRisk(Levelled):
     def restricted(self, model: Any, transitions: IntArray) -> MeanRisk:
         return MeanRisk(self.level, self.risk.restricted(model, transitions))
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> MeanRisk:
+    def on_part(self, model: Any, states: slice, transitions: slice) -> MeanRisk:
         share = self.level if isinstance(self.level, float) else self.level[states]
-        return MeanRisk(share, self.risk.on_part(whole, states, transitions))
+        return MeanRisk(share, self.risk.on_part(model, states, transitions))
 
     def __repr__(self) -> str:
         level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"

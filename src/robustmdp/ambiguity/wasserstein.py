@@ -98,7 +98,7 @@ class Wasserstein(Supported):
     def kernel(self) -> RowKernel:
         raise TypeError("distances belong to the states of a model: use kernel_for")
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> NoReturn:
+    def on_part(self, model: Any, states: slice, transitions: slice) -> NoReturn:
         _checks.fail(f"a model that is cut into shards needs a set without moves between all states: got {self}")
 
     def kernel_for(self, model: Any) -> RowKernel:

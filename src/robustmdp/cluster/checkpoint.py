@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 
 _VERSION = 1
 _TAIL = np.dtype([("length", "<u8"), ("checksum", "<u8")])
@@ -83,7 +83,7 @@ def write_checkpoint(
 ) -> None:
     """Write answers, of three numbers each, and vectors (number, kind, pieces)."""
     written = []
-    with whole(path) as part, part.open("wb") as file:
+    with replace_file(path) as part, part.open("wb") as file:
         out = _ChecksumWriter(file)
         out.write(np.array(answers, dtype=np.float64).tobytes())
         for number, kind, pieces in vectors:

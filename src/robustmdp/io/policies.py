@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
 from robustmdp.io.tables import format_of, write_csv, write_parquet
-from robustmdp.io.words import listed, said, shown
+from robustmdp.io.words import listed, quote_error, shown
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -34,7 +34,7 @@ def write_solution(solution: Solution, path: Path, format: str | None = None) ->
     """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`."""
     kind = format_of(path, format, "a solution")
     columns = _columns(solution)
-    with whole(path) as part:
+    with replace_file(path) as part:
         if kind == "json":
             part.write_bytes(msgspec.json.encode(_record(solution, columns)) + b"\n")
         else:
@@ -249,7 +249,7 @@ def _read_csv(path: Path) -> dict[str, list[Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header, *rows = list(csv.reader(file)) or [[]]
     except (csv.Error, UnicodeDecodeError) as error:
-        _checks.fail(f"{path.name} must be a CSV file: {said(error)}")
+        _checks.fail(f"{path.name} must be a CSV file: {quote_error(error)}")
     header = [name.strip() for name in header]
     _checks.must(any(header), f"{path.name} must start with the names of its columns: got an empty line")
     rows = [row for row in rows if row]
@@ -283,7 +283,7 @@ def _read_json(path: Path) -> dict[str, list[Any]]:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _checks.fail(f"{path.name} must be a JSON object: {said(error)}")
+        _checks.fail(f"{path.name} must be a JSON object: {quote_error(error)}")
     table: dict[str, list[Any]] = {name: record[name] for name in _COLUMNS if name in record}
     for name, column in table.items():
         _checks.must(

@@ -152,11 +152,13 @@ def _counts(tra: Lines, line: int, fields: list[str]) -> _Counts:
 def _check_counts(counts: _Counts, state: IntArray, choice: IntArray, name: str) -> None:
     if counts.states is None:
         return
-    for what, told, came in (
+    for what, wanted, came in (
         ("transitions", counts.transitions, len(state)),
         ("choices", counts.choices, count(state, choice)),
     ):
-        _checks.must(told == came, f"{name} must hold the {told} {what} that its first line tells of: it has {came}")
+        _checks.must(
+            wanted == came, f"{name} must hold the {wanted} {what} that its first line tells of: it has {came}"
+        )
 
 
 def _rewards(path: Path, transitions: tuple[IntArray, ...], *, headed: bool, name: str | None) -> FloatArray:

@@ -181,9 +181,9 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
     return mdp._replace(labels=Labels(sorted(labels.items())), initial=initial)
 
 
-def _same(what: str, told: int, came: int, name: str) -> None:
+def _same(what: str, stated: int, came: int, name: str) -> None:
     _checks.must(
-        told == came, f"{name}.meta.json must belong to {name}: it tells of {told} {what}, but there are {came}"
+        stated == came, f"{name}.meta.json must belong to {name}: it tells of {stated} {what}, but there are {came}"
     )
 
 

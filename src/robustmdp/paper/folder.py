@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from robustmdp import __version__, _checks
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.io.tables import read_table, write_parquet, write_table
 from robustmdp.paper import NAMES
 from robustmdp.table import Table
@@ -43,7 +43,7 @@ class Folder:
             _check_version(mark)
         else:
             _refuse_strangers(where)
-            with whole(mark) as part:
+            with replace_file(mark) as part:
                 part.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
         with mark.open("rb") as lock:  # the system lets go of it however we end
             _take(lock, where)

@@ -48,7 +48,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
     policies = source.policies(options["policy"])
     with Bar(quiet) as bar:
 
-        def told(part: str, share: float) -> None:
+        def report(part: str, share: float) -> None:
             bar.check()
             bar.show(part.capitalize(), share)
 
@@ -63,12 +63,12 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
             unit=options["unit"],
-            told=source.told,
+            told=source.facts,
             source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
-            progress=told,
+            progress=report,
         )
-        told("writing the page", 1.0)
+        report("writing the page", 1.0)
         page = analysis.write(out)
     advice = analysis.study.suggestion
     if as_json:
@@ -76,7 +76,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         show.print_json({**answer, **_advice_record(advice)})
     else:
         _say_advice(problem, source, choice, options["divergence"], advice, analysis.headline)
-        show.say(f"report   {page}", whole=True)
+        show.say(f"report   {page}", soft_wrap=True)
 
 
 def _doubt(options: dict[str, Any]) -> SetChoice:
@@ -103,7 +103,7 @@ def _say_advice(
     from robustmdp.app.commands import show
     from robustmdp.app.study.headline import level_text
 
-    show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
+    show.say(f"{problem}, discount {source.mdp.discount:g}", soft_wrap=True)
     recommended = f"Recommended: {level_text(advice.ambiguity)}."
     if headline:
         sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
@@ -120,7 +120,7 @@ def _say_advice(
         how = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
     elif not advice.ambiguity.is_nominal:
         how = f" {choice.words(advice.level)}"
-    show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
+    show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", soft_wrap=True)
 
 
 def _advice_record(advice: Any) -> dict[str, Any]:

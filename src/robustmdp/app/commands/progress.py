@@ -61,11 +61,11 @@ class Bar:
     def count(self, what: str) -> Any:
         """A callback for (done, total)."""
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self.check()
             self.show(f"{what}: {done:,} of {total:,}", done / total)
 
-        return told
+        return report
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None

@@ -33,7 +33,7 @@ _WORST_CASE = "worst case, "
 def body(
     study: Study,
     names: Names,
-    told: Sequence[tuple[str, str]],
+    source_facts: Sequence[tuple[str, str]],
     extra: Mapping[str, Sequence[Any]],
     figures: Mapping[str, Any],
     code: str,
@@ -46,7 +46,7 @@ def body(
         advice=study.suggestion,
         extra=extra,
         figures=figures,
-        facts=_facts(study, names, told),
+        facts=_facts(study, names, source_facts),
         cautions=_cautions(study),
         policies=policies(study, names),
         shades=maps.shades() if names.layout is not None else (),
@@ -64,12 +64,12 @@ def body(
     )
 
 
-def _facts(study: Study, names: Names, told: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _facts(study: Study, names: Names, source_facts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     mdp = study.mdp
     first, last = (study.sweep.points[place].ambiguity.label for place in (0, -1))
     divergence = ("errors measured in", f"{study.divergence.name} divergence, D(truth || model)")
     return [
-        *told,
+        *source_facts,
         ("states", f"{mdp.n_states:,}"),
         ("actions", f"{mdp.n_actions:,} ({mdp.n_pairs:,} pairs of a state and an action)"),
         ("transitions", f"{mdp.nnz:,}" + (", some end the episode" if mdp.can_end else "")),
