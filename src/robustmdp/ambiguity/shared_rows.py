@@ -151,7 +151,7 @@ class SharedPrice(SharedRows):
         left, right, is_left = peak.left, peak.right, peak.best
         policy = price[block.owner] * blend(peak.share[block.owner], left.rows.theta, right.rows.theta)
         total = block.total(policy)
-        # What nobody needs at the floor goes to an action that cannot earn less.
+        # What is not needed at the floor goes to an action that cannot earn less.
         is_low = np.isinf(left.spot.slope) & (right.spot.x < 1e-6)
         rest = np.where(is_low, np.maximum(1.0 - total, 0.0), 0.0)
         policy = policy / (total + rest)[block.owner] + rest[block.owner] * block.choose(block.base)

@@ -1,4 +1,4 @@
-"""Parquet files of strangers: read bit by bit, and refused in one sentence."""
+"""Untrusted Parquet files: read in chunks, and refused in one sentence."""
 
 from __future__ import annotations
 

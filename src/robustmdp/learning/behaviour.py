@@ -21,7 +21,7 @@ OwnBehaviour = Callable[[int, int, FloatArray, IndexArray], npt.ArrayLike]
 class EpsilonGreedy:
     """The greedy action of the learner's current Q with probability 1 - epsilon, otherwise any action.
 
-    Ties, also between actions that nobody has tried, are broken at random. `epsilon` is a number or a schedule of the
+    Ties, also between actions that were never tried, are broken at random. `epsilon` is a number or a schedule of the
     steps taken so far. The paper's analysis asks for a fixed behaviour policy; one that follows Q is its other open
     question.
 

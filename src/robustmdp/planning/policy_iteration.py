@@ -147,7 +147,7 @@ class Work:
     def nested(self, progress: Progress) -> Progress:
         """Solve for nature's best answer to the greedy policy, closely enough for it to improve, then look ahead.
 
-        The sweeps after it are cheap beside that solve and carry its news far.
+        The sweeps after it are cheap beside that solve and propagate its values far.
         """
         v = self._answer(progress)
         if self.bellman.ambiguity.is_nominal and self.policy is None:

@@ -209,7 +209,7 @@ def certify(
     target = tol * max(1.0, float(abs(value).max()))
     if not np.isfinite(bound):
         code = "diverged"
-    elif bound <= target and code != "interrupted":  # who interrupts a search must not be overheard
+    elif bound <= target and code != "interrupted":  # an interrupt must not be ignored
         code = "converged"
     elif code == "converged":  # the sweeps had converged: what is missing is rounding
         code = "stalled"
