@@ -36,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_shards_give_the_certified_answer(model: Path, problem: str) -> None:
     """Value iteration has the same bits; so have all facts but Q, which stays with the shards."""
     word = model if problem == "model" else problem
-    words = (*BALL, "--solver", "value-iteration", "--tol", 1e-6)
+    words = (*BALL, "--solver", "value-iteration", "--tol", 1e-6, "--full")
     alone, cut = record("solve", word, *words), record("solve", word, *words, *BOTH)
     assert cut.pop("q") is None
     assert alone.pop("q")
@@ -95,7 +95,8 @@ def test_an_interrupted_solve_goes_on_from_its_checkpoint(
         patched.setattr(sharded, "step_text", interrupt)
         stopped = run(*words, *BOTH, "--checkpoint", path, "--out", tmp_path / "full.safetensors")
     assert stopped.exit_code == 130
-    assert stopped.stderr.endswith(f"full.safetensors; the same command goes on from {path}.\n")
+    out = tmp_path / "full.safetensors"
+    assert stopped.stderr.endswith(f", also in {out}; the same command goes on from {path}.\n")
     assert record(*words, *BOTH, "--checkpoint", path)["value"] == record(*words)["value"]
     assert not path.exists()
 

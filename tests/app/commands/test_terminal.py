@@ -99,13 +99,13 @@ def test_the_share_of_a_solve_is_that_of_the_decades_of_its_error() -> None:
         def show(self, text: str, share: float | None = None) -> None:
             shares.append(share)
 
-    solve = Steps(Kept(), accuracy=1e-6)
+    solve = Steps(Kept(), 1e-6, None, str)
     for number, error in enumerate((np.inf, 1e2, 1.0, 1e-1, 1.0, 1e-2, 1e-7), 1):
         solve(Step(number, error, error, 1))
     assert shares[0] is None
     np.testing.assert_allclose([share or 0.0 for share in shares[1:]], [0, 2 / 8, 3 / 8, 3 / 8, 4 / 8, 1], atol=1e-12)
     shares.clear()
-    backwards = Steps(Kept(), accuracy=1e-6, steps=4)
+    backwards = Steps(Kept(), 1e-6, 4, str)
     for number in (1, 2, 4):
         backwards(Step(number, 1.0, 1e-12, 1))
     assert shares == [0.25, 0.5, 1.0]
@@ -233,7 +233,7 @@ def test_an_interrupted_solve_shows_its_bounds_and_writes_them_with_its_status(t
     outcome = python(STOPPED, "step:1", *words, cwd=tmp_path)
     assert outcome.returncode == 130
     assert "Interrupted" in outcome.stderr
-    assert "policy.csv has the status interrupted" in outcome.stderr
+    assert "also in policy.csv" in outcome.stderr
     given = json.loads(outcome.stdout)
     assert given["status"] == "interrupted"
     exact = rm.solve(rm.problems.grid_world(20), rm.Constrained(rm.ChiSquare(), 0.1))

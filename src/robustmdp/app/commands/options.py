@@ -51,10 +51,9 @@ def divergence_option(default: str = "kl") -> Command:
     return click.option(
         "--divergence",
         default=default,
-        show_default=True,
         shell_complete=complete_divergence,
         metavar="NAME",
-        help="chi2, kl, tv, burg, hellinger, js, cr:K.",
+        help=", ".join(f"{name} (default)" if name == default else name for name in DIVERGENCES) + ".",
     )
 
 

@@ -39,9 +39,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @given.full_option
 @given.output_options
 def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
-    """Solve PROBLEM robustly: policy, worst-case value, certified bounds.
-
-    PROBLEM: see `robustmdp problems`. Without a set the model is taken as true.
+    """Solve PROBLEM (see `robustmdp problems`) robustly, as it is without a set.
 
     \b
     Examples:
@@ -190,7 +188,7 @@ class _Question:
     @property
     def accuracy(self) -> float:
         """The error that is small enough, roughly: values are at most as large as a model without doubt allows."""
-        low, high = self.mdp.value_range
+        low, high = getattr(self.mdp, "value_range", (0.0, 0.0))  # rows that are mapped are not looked through
         size = max(abs(low), abs(high))
         return self.tol * max(1.0, size if math.isfinite(size) else 1.0)
 
@@ -215,7 +213,7 @@ def _finish(
     if out is not None:  # after the answer, since a large table takes longer than its bounds
         sharded.write(solution, out)
     if interrupted:
-        written = f"; {out} has the status interrupted" if out is not None else ""
+        written = f", also in {out}" if out is not None else ""
         click.echo(f"Interrupted: the bounds are those of the last step{written}{sharded.way_on()}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
