@@ -105,7 +105,7 @@ def figures(replications: int = REPLICATIONS, every: int = 1) -> Iterator[Figure
     """The extremes over all settings, or every so many of them, each printed as it is measured."""
     found = _measured(common()[::every], None, replications)
     for divergence, column in zip(DIVERGENCES, found.T, strict=True):
-        held = column[[is_promised(setting, divergence) for setting in common()]]
+        held = column[[is_promised(setting, divergence) for setting in common()[::every]]]
         yield Figure(f"{divergence.name}: lowest coverage where promised", held.min(), 0.93, at_most=False, unit="")
         yield Figure(f"{divergence.name}: highest coverage where promised", held.max(), 0.985, unit="")
     for name, settings, method in (("rare successors", rare(), None), ("asymptotic", common(), "asymptotic")):

@@ -17,6 +17,7 @@ import pyarrow.csv
 from benchmarks.baseline import ours, run
 from benchmarks.figure import Figure, run_time
 
+TOY = {"rows": 20_000}
 ROWS = 5_000_000
 DEPOTS, ZONES, ACTIONS, SUCCESSORS = 100, 20, ("hold", "move", "restock"), 6
 _PIECE = 500_000  # rows that are made at a time

@@ -44,7 +44,7 @@ def test_a_part_runs_at_toy_size(part: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_part_is_listed() -> None:
-    tools = {"__init__", "__main__", "baseline", "figure", "peak", "tasks", "workers"}
+    tools = {"__init__", "__main__", "baseline", "cluster_cost", "figure", "peak", "spread", "tasks", "workers"}
     assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - tools == set(parts())
 
 

@@ -462,6 +462,7 @@ def _table(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Call]:
 RESULTS = {
     "Analysis",
     "Counts",
+    "CurveTable",
     "Estimate",
     "Layout",
     "MDP",

@@ -186,7 +186,7 @@ def test_a_failed_write_leaves_everything_as_it_was(
 
 
 def test_only_models_and_solutions_are_written(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"^write takes an MDP, a RowSource, a Solution or a Table: got dict$"):
+    with pytest.raises(TypeError, match=r"^thing must be an MDP, a RowSource, a Solution or a Table: got \{\}$"):
         write({}, tmp_path / "model.csv")  # type: ignore[arg-type]
 
 

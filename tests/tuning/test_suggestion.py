@@ -238,6 +238,7 @@ def test_an_interval_that_includes_0_is_no_verdict() -> None:
     assert robust["tail_gain"][0] == pytest.approx(0.55 - (0.3 + 0.57) / 2, abs=1e-6)
     assert robust["tail_gain_low"][0] < 0.0 < robust["tail_gain_high"][0]
     assert (advice.verdict, advice.ambiguity) == ("undecided", rm.Nominal())
+    assert "it is not certainly better than the nominal policy in the worst tenth" in advice.reasons[2]
     assert advice.worlds_needed is not None
     assert advice.worlds_needed > 40
     assert f"about {advice.worlds_needed:,} worlds would tell" in advice.reasons[3]

@@ -21,6 +21,7 @@ _SILENCE = {  # Ray prints losses on stdout, which are no errors where work is r
 }
 _RETRIES = 5  # of a task whose worker or node died
 _SECONDS = 1.0  # after which nodes are counted again
+_SPECIAL = ("auto", "local")  # addresses that Ray resolves itself
 _PATIENCE = 5.0  # seconds in which an address must answer
 _SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty frame of settings, with which both sides of HTTP/2 begin
 _KIND = 3  # the place of a frame's kind
@@ -171,8 +172,10 @@ class _Batch:
 def _call(address: str) -> None:
     """Refuse an address where no Ray answers; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address in _SPECIAL:
+        return
     if not port.isdigit():
-        return  # "auto"
+        raise ConnectionError(f"address must be auto or HOST:PORT, as in 10.0.0.1:6379: got {address!r}")
     try:
         with socket.create_connection((host, int(port)), timeout=_PATIENCE) as line:
             line.settimeout(_PATIENCE)

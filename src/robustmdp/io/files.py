@@ -148,7 +148,7 @@ def write(
         )
         return write_source(thing, target)
     if not isinstance(thing, MDP):
-        raise TypeError(f"write takes an MDP, a RowSource, a Solution or a Table: got {type(thing).__name__}")
+        _checks.refuse_type("thing", "an MDP, a RowSource, a Solution or a Table", thing)
     return write_model(Explicit.of(thing), target, chosen(target, format), meta)
 
 

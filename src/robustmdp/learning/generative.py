@@ -37,8 +37,9 @@ def check_inner_steps(given: Any) -> InnerSteps:
     table = _checks.array("inner_steps", given)
     if table.ndim == 0:
         return 0 if isinstance(given, int) and given == 0 else _checks.positive_integer("inner_steps", given)
-    if table.ndim != 2 or table.dtype.kind not in "iu":
-        _checks.refuse_type("inner_steps", "a whole number, a function or an (S, A) array", given)
+    is_table = table.ndim == 2 and table.dtype.kind in "iu"
+    wanted = "a whole number, a function or an (S, A) array of whole numbers"
+    _checks.must(is_table, f"inner_steps must be {wanted}: got {_checks.show(given)}")
     return tuple(tuple(row) for row in table.tolist())
 
 

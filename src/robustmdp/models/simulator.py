@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustmdp import _checks, _low_level, _types
+
+if TYPE_CHECKING:
+    from scipy import LowLevelCallable
 
 SIGNATURE = "void (int64_t, int64_t, uint64_t, double *, int64_t *, int64_t *, void *)"
 
@@ -42,7 +45,7 @@ class Simulator:
     2
     """
 
-    sample: Callable[..., tuple[float, int, bool]]
+    sample: Callable[..., tuple[float, int, bool]] | LowLevelCallable
     n_states: int
     n_actions: int
     discount: float

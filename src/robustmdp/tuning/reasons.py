@@ -68,6 +68,8 @@ def _test(trial: Trial, comparison: Table) -> str:
     """The worst tenth and the mean over the worlds that tested the level."""
     nominal, robust = _row(comparison, NOMINAL), _row(comparison, ROBUST)
     better = "better" if robust["tail_gain"] > trial.slack else "not better"
+    if better == "better" and robust["tail_gain_low"] <= 0.0:
+        better = "not certainly better"
     lost, gain, benefit = -robust["gain"], robust["tail_gain"], robust["benefit"]
     tails = f"{robust['worst_tenth']:.4g} against {nominal['worst_tenth']:.4g}"
     means = f"{robust['mean']:.4g} against {nominal['mean']:.4g}"

@@ -225,7 +225,9 @@ def test_the_curve_as_a_table() -> None:
         "Knee: weight 5 improves",
     ):
         assert part in outcome.stdout
-    assert "│      1 │" not in outcome.stdout
+    assert "│     20 │" in outcome.stdout
+    assert "│      1 │" in outcome.stdout
+    assert "│      5 │" not in outcome.stdout
 
 
 def test_a_curve_on_which_robustness_buys_nothing() -> None:
@@ -252,9 +254,10 @@ def test_the_recommendation_ends_with_what_to_type_next() -> None:
     assert again.exit_code == 0
 
 
-def test_trust_is_recommended_without_a_level() -> None:
+def test_without_data_no_level_is_recommended() -> None:
     lines = run("suggest", "river-swim").stdout.splitlines()
-    assert "Recommended: trust the model." in lines
+    assert any("no level is recommended" in line for line in lines)
+    assert not any(line.startswith("Recommended") for line in lines)
     assert lines[-1] == "try      robustmdp solve river-swim --discount 0.95"
 
 

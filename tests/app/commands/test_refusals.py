@@ -130,7 +130,7 @@ def test_problems_that_are_no_files(command: str, file: str, sentence: str) -> N
         (("suggest", "chain", "--held-out", "nowhere.csv"), "there is no file nowhere.csv"),
         (("solve", "modle.csv"), "; did you mean 'model.csv'?"),
         (("solve", "model"), "; did you mean 'model.csv'?"),
-        (("solve", "bare.csv"), "discount must be given: bare.csv holds none, as in --discount 0.95"),
+        (("solve", "bare.csv"), "discount must be given: bare.csv holds none; give one as in --discount 0.95"),
         (("suggest", "river-swim", "--held-out", "model.csv"), "6 states and 2 actions: model.csv has 10 and 2"),
         (
             ("stress", "machine-replacement", "--held-out", "model.csv"),

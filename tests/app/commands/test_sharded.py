@@ -171,6 +171,13 @@ def test_nobody_answers(words: tuple[str, ...]) -> None:
     assert time.monotonic() - start < 5.0
 
 
+@pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1:", "head:port"])
+def test_an_address_without_a_port(address: str) -> None:
+    pytest.importorskip("ray")
+    words = ("solve", "no-such-problem", "--engine", "ray", "--address", address)
+    refused(run(*words), f"address must be auto or HOST:PORT, as in 10.0.0.1:6379: got '{address}'")
+
+
 @pytest.fixture
 def web_server() -> Iterator[str]:
     """It answers, but is no Ray."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -29,6 +32,15 @@ def analysis() -> Analysis:
         other[0, 0, [GOOD, BAD]] = chance, 1 - chance
         worlds.append(rm.MDP.from_arrays(other, rewards, 0.9))
     return rm.analyse(mdp, held_out=worlds, initial=0)
+
+
+def test_a_lead_does_not_hide_the_advice(analysis: Analysis, tmp_path: Path) -> None:
+    """It stands first; what the model and its data advise then opens the decision."""
+    page = replace(analysis, lead="Bet no more.").write(tmp_path / "page.html").read_text()
+    assert '<p class="lead">Bet no more.</p>' in page
+    advice = analysis.headline
+    assert f"<p>The advice from this model and its data alone: {advice[0].lower()}{advice[1:]}</p>" in page
+    assert "alone:" not in analysis.write(tmp_path / "own.html").read_text()
 
 
 def test_where_the_decision_changes(analysis: Analysis) -> None:

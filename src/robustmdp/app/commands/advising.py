@@ -108,7 +108,7 @@ def _say_advice(
     if headline:
         sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
     else:
-        sentences = [recommended, *advice.reasons]
+        sentences = [*([] if advice.comparison is None else [recommended]), *advice.reasons]
     for sentence in sentences:
         show.say(sentence)
     for sentence in show.notes_on(advice.ambiguity):
@@ -170,6 +170,7 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp.app.commands.progress import Bar
     from robustmdp.app.commands.sources import source_of
     from robustmdp.app.commands.words import check_out
+    from robustmdp.app.study.headline import compare_policies
 
     check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
     choice = _doubt(options)
@@ -195,7 +196,8 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return
     if advice.comparison is not None:
-        for title, table in (("Levels that were tried", advice.candidates), ("Test worlds", advice.comparison)):
-            rows = list(zip(*show.columns_of(table).values(), strict=True))
-            show.print_rows(title, [name.replace("_", " ") for name in table.columns], rows)
+        tried, compared = advice.candidates, compare_policies(advice.comparison)
+        rows = list(zip(*show.columns_of(tried).values(), strict=True))
+        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in tried.columns], rows)
+        show.print_rows(compared["caption"], compared["header"], compared["rows"])
     _say_advice(problem, source, choice, options["divergence"], advice)

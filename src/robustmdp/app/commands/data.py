@@ -169,6 +169,7 @@ def problems(as_json: bool, quiet: bool) -> None:
         "river-swim": "swim up for a rare reward, or drift",
         "machine-replacement": "keep, repair or replace",
         "inventory": "order before the demand is known",
+        "pump": "run, service or replace; failures are rare and dear",
         "garnet:SxAxK": "random: states x actions x successors, as in garnet:1000x5x10",
         "grid:N": "a slowly mixing N x N room, as in grid:50",
         "gym:ID": "a Gymnasium world that publishes its transitions, as in gym:FrozenLake-v1",

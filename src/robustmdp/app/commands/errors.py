@@ -8,7 +8,7 @@ from collections.abc import Collection
 _ADVICE = {
     "columns": ": terminated=done if it marks true endings only, terminated= to leave it out",
     "criterion": "; give a lower --discount, or solve with --horizon STEPS, --total or --average",
-    "discount": ", as in --discount 0.95",
+    "discount": "; give one as in --discount 0.95",
     "environment": "; `robustmdp learn --algorithm markovian` learns without them",
     "header": "; is it --column {name}={own}?",
     "intervals": "; see robustmdp solve --help",
@@ -26,7 +26,7 @@ def sentence(problem: BaseException, options: Collection[str] = ()) -> str:
     ...     read("gym:FrozenLake-v1")
     ... except ValueError as problem:
     ...     sentence(problem, ["discount"])
-    '--discount must be given: an environment has none, as in --discount 0.95'
+    '--discount must be given: an environment has none; give one as in --discount 0.95'
     """
     if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror.lower()}"

@@ -14,7 +14,7 @@ CONVERGED, NOT_CONVERGED, INTERRUPTED = 0, 3, 130
 ALGORITHMS = ("generative", "markovian", "plugin", "mlmc")
 DIVERGENCES = ("chi2", "kl", "tv", "burg", "hellinger", "js", "cr:K")
 SETS = ("penalty", "ball", "l1", "l2", "linf", "contamination", "cvar", "evar", "entropic", "interval", "wasserstein")
-PROBLEMS = ("chain", "river-swim", "machine-replacement", "inventory", "garnet:SxAxK", "grid:N", "gym:ID")
+PROBLEMS = ("chain", "river-swim", "machine-replacement", "inventory", "pump", "garnet:SxAxK", "grid:N", "gym:ID")
 
 Command = Callable[..., Any]
 

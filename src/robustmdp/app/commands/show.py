@@ -161,7 +161,7 @@ def print_solution(
         say(f"value at state {state}: {middle}, between {low} and {high} with {chance}")
     is_random = shares is not None and bool(solution.policy.max(axis=-1).min() < 1.0)
     random = ["The policy is random: a number beside an action is its probability; --out has all of them."] * is_random
-    steps = ["This is the first step: --out or --json have all."] if solution.value.ndim > 1 else []
+    steps = ["The table is about the first step; --out and --json have all steps."] if solution.value.ndim > 1 else []
     for sentence in (*last, *steps, *random, *notes_on(ambiguity), str(solution.status)):
         say(sentence)
 

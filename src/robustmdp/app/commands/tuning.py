@@ -83,8 +83,9 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
         show.print_rows(
             f"{problem}, discount {source.mdp.discount:g}: {what}",
             [name.replace("_", " ") for name in columns],
-            list(zip(*columns.values(), strict=True)),
+            _spread(list(zip(*columns.values(), strict=True)), rows),
             limit=rows,
+            total=len(table),
         )
         _say_knee(table)
         for sentence in show.notes_on(*_sets(choice, source, table)):
@@ -92,6 +93,15 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
     if table.notes["interrupted"]:
         click.echo(f"Interrupted: the {len(table)} levels that were solved are kept.", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _spread(rows: list[Any], limit: int) -> list[Any]:
+    """At most so many, from the first to the last; the first levels of a curve are often all alike."""
+    import numpy as np
+
+    if len(rows) <= limit:
+        return rows
+    return [rows[place] for place in np.linspace(0, len(rows) - 1, limit).round().astype(int)]
 
 
 def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str, Any]:

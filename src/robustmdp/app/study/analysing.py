@@ -58,7 +58,8 @@ class Analysis:
 
     def write(self, path: str | Path) -> Path:
         """One self-contained HTML page; needs plotly and jinja2."""
-        sections = body(self.study, self.names, self.told, self.extra, self.figures, self.code)
+        opening = "" if self.lead is None else headline(self.study, self.unit)
+        sections = body(self.study, self.names, self.told, self.extra, self.figures, self.code, opening)
         return write_page(Path(path), self.title, self.headline, sections, {**self.figures, **self._extra_figures()})
 
     def _extra_figures(self) -> dict[str, Any]:

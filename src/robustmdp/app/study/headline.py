@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.app.study.numbers import short
+from robustmdp.app.study.numbers import alike, short
 from robustmdp.app.study.study import Study
 from robustmdp.table import Table
 
@@ -21,7 +23,7 @@ _DATA = (
     "Whether that is worth it depends on how far the truth is from the model, which only data can say: bring a log or "
     "held-out models."
 )
-ENDS = ("", "_low", "_high")  # of the columns of a gain and its interval
+_ENDS = ("", "_low", "_high")  # of the columns of a gain and its interval
 _CLOSE = 2e-6  # relative: what evaluation leaves open
 
 
@@ -56,7 +58,8 @@ def _worth(comparison: Table, unit: str) -> list[str]:
     row = {name: column[0] for name, column in rows.columns.items()}
     level = f"{100 * comparison.notes.get('confidence', 0.95):g} % interval "
     tail, mean = (
-        _signed(*(float(row[f"{name}{end}"]) for end in ENDS), level=level, unit=unit) for name in ("tail_gain", "gain")
+        _signed(*(float(row[f"{name}{end}"]) for end in _ENDS), level=level, unit=unit)
+        for name in ("tail_gain", "gain")
     )
     return [
         f"Over {row['worlds']:,} worlds that had no part in the choice, the robust policy earns {tail} than the "
@@ -103,7 +106,7 @@ def _trade_off(study: Study, unit: str) -> str:
 def level_text(ambiguity: Ambiguity) -> str:
     """A level in words."""
     if ambiguity.is_nominal:
-        return "trust the model"
+        return "keep the nominal policy"
     if not (ambiguity.has_weight or ambiguity.has_radius):
         return ambiguity.label
     name, level = ambiguity.divergence.name, ambiguity.level
@@ -125,6 +128,29 @@ def _signed(gain: float, low: float, high: float, *, level: str, unit: str) -> s
     return size if np.isnan(low) else f"{size} ({level}{short(low)} to {short(high)})"
 
 
-def gain_text(gain: float, low: float, high: float) -> str:
+def compare_policies(table: Table) -> dict[str, Any]:
+    """Policies beside each other in the test worlds, the gains with their intervals."""
+    columns = [alike(table[name]) for name in ("mean", "worst_tenth")]
+    gains = [
+        [_gain_text(*numbers) for numbers in zip(*(table[f"{name}{end}"].tolist() for end in _ENDS), strict=True)]
+        for name in ("gain", "tail_gain")
+    ]
+    rows = zip(table["policy"].tolist(), table["setting"].tolist(), *columns, *gains, strict=True)
+    level = f"{100 * table.notes.get('confidence', 0.95):g} %"
+    return {
+        "header": (
+            "policy",
+            "setting",
+            "mean",
+            "worst tenth",
+            f"gain in the mean ({level})",
+            f"gain in the worst tenth ({level})",
+        ),
+        "rows": [row if row[0] != "nominal" else (*row[:-2], "", "") for row in rows],
+        "caption": f"Policies over the same {int(table['worlds'][0]):,} test worlds",
+    }
+
+
+def _gain_text(gain: float, low: float, high: float) -> str:
     """A gain as a table's entry; too few worlds have no interval."""
     return short(gain) if np.isnan(low) else f"{short(gain)} ({short(low)} to {short(high)})"

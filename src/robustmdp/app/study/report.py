@@ -14,7 +14,7 @@ from robustmdp.ambiguity import Constrained, worst_case
 from robustmdp.app.page import render
 from robustmdp.app.study import maps
 from robustmdp.app.study.explorer import bars, explorer
-from robustmdp.app.study.headline import ENDS, gain_text, level_text
+from robustmdp.app.study.headline import compare_policies, level_text
 from robustmdp.app.study.names import Names
 from robustmdp.app.study.nature import Row, rows_of
 from robustmdp.app.study.numbers import alike, interval, short
@@ -37,20 +37,23 @@ def body(
     extra: Mapping[str, Sequence[Any]],
     figures: Mapping[str, Any],
     code: str,
+    opening: str = "",
 ) -> Any:
-    """The sections as HTML."""
+    """The sections as HTML; `opening` is what the decision begins with where the page begins with something else."""
+    compared = study.suggestion.comparison
     return render(
         "report.html.j2",
         "robustmdp.app.study",
         study=study,
         advice=study.suggestion,
+        opening=opening,
         extra=extra,
         figures=figures,
         facts=_facts(study, names, source_facts),
         cautions=_cautions(study),
         policies=policies(study, names),
         shades=maps.shades() if names.layout is not None else (),
-        comparison=_comparison(study.suggestion.comparison),
+        comparison=None if compared is None else compare_policies(compared),
         candidates=_candidates(study.suggestion.candidates),
         explorers=[explorer(study, each, names) for each in study.sweeps],
         families=_families(study.stress),
@@ -97,31 +100,6 @@ def _cautions(study: Study) -> list[str]:
 
 
 # The recommendation.
-
-
-def _comparison(table: Table | None) -> dict[str, Any] | None:
-    """Policies beside each other in the test worlds, the gains with their intervals."""
-    if table is None:
-        return None
-    columns = [alike(table[name]) for name in ("mean", "worst_tenth")]
-    gains = [
-        [gain_text(*numbers) for numbers in zip(*(table[f"{name}{end}"].tolist() for end in ENDS), strict=True)]
-        for name in ("gain", "tail_gain")
-    ]
-    rows = zip(table["policy"].tolist(), table["setting"].tolist(), *columns, *gains, strict=True)
-    level = f"{100 * table.notes.get('confidence', 0.95):g} %"
-    return {
-        "header": (
-            "policy",
-            "setting",
-            "mean",
-            "worst tenth",
-            f"gain in the mean ({level})",
-            f"gain in the worst tenth ({level})",
-        ),
-        "rows": [row if row[0] != "nominal" else (*row[:-2], "", "") for row in rows],
-        "caption": f"Policies over the same {int(table['worlds'][0]):,} test worlds",
-    }
 
 
 def _candidates(table: Table) -> dict[str, Any] | None:
