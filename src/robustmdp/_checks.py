@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
+
 _MOST_LISTED, _MOST_CLOSE = 40, 10  # names in a message, and of more than these the nearest
 _MOST_COMPARED = 10_000  # names that a wrong one is compared with
 
@@ -21,7 +23,7 @@ _MOST_COMPARED = 10_000  # names that a wrong one is compared with
 SUM_TOLERANCE = 1e-6
 
 
-def wrong_sums(sums: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def wrong_sums(sums: npt.ArrayLike) -> IntArray:
     """Where sums of probabilities are not 1; NaN is not."""
     return np.flatnonzero(~(np.abs(np.asarray(sums) - 1.0) <= SUM_TOLERANCE))
 
@@ -111,7 +113,7 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
         raise TypeError(f"{name} must be an array: got {show(value)}") from None
 
 
-def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
+def numbers(name: str, value: Any) -> FloatArray:
     """A copy of `value` as an array of floats."""
     try:
         return np.array(value, dtype=np.float64)
@@ -127,9 +129,7 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
-def level(
-    name: str, value: npt.ArrayLike, lowest: float = 0.0, highest: float = math.inf
-) -> float | npt.NDArray[np.float64]:
+def level(name: str, value: npt.ArrayLike, lowest: float = 0.0, highest: float = math.inf) -> float | FloatArray:
     """A weight, radius or the like: one number in [lowest, highest], or an (S, A) array of them, NaN where unused.
 
     Sets that share a level among the actions of a state take (S,) numbers as well.

@@ -12,23 +12,23 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def whole(path: Path, prefix: str = "") -> Iterator[Path]:
+def replace_file(path: Path, prefix: str = "") -> Iterator[Path]:
     """Another path to write to, which takes the name of `path` once it is complete and on the disk, or vanishes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     target = Path(folder) / "numbers.txt"
-    ...     with whole(target) as part:
+    ...     with replace_file(target) as part:
     ...         _ = part.write_text("1 2 3")
     ...     target.read_text(), part.exists()
     ('1 2 3', False)
     """
-    with whole_files([path], prefix) as (part,):
+    with replace_files([path], prefix) as (part,):
         yield part
 
 
 @contextlib.contextmanager
-def whole_files(paths: Iterable[Path], prefix: str = "") -> Iterator[list[Path]]:
+def replace_files(paths: Iterable[Path], prefix: str = "") -> Iterator[list[Path]]:
     """The same for files that belong together: all are on the disk before the first takes its name.
 
     A file that was there keeps its permissions. A link stays: the file that it leads to is replaced.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from robustmdp.pictures import Choices, Progress, Values
 
-FloatArray = npt.NDArray[np.float64]
 
 _LABELS = {"value": "value\n(in units of reward)", "gain": "gain\n(reward per step)"}  # others have no unit
 _LEAST_MOVE = 1e-9  # of probability: below, it is rounding
@@ -42,7 +42,7 @@ def _is_known(solution: Any) -> bool:
     return hasattr(solution.adversary.mdp, "probabilities")
 
 
-def _largest_moves(world: Any, worst: Any, policy: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], FloatArray]:
+def _largest_moves(world: Any, worst: Any, policy: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
     """The successor whose probability nature raises most, -1 for none, and by how much, (S,) each."""
     moved = _chain(worst, policy) - _chain(world, policy)
     rise = np.maximum(moved.max(axis=1).toarray().ravel(), 0.0)

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _views
+from robustmdp._arrays import FloatArray
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-FloatArray = npt.NDArray[np.float64]
 
 _SENTENCES = {
     "converged": "The error bound {bound:.3g} is within the tolerance {target:.3g}.",

@@ -17,7 +17,7 @@ import pytest
 
 import robustmdp as rm
 from oracles.damaged_files import random_world
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.io import read, write
 from robustmdp.io.tables import write_table
 from robustmdp.table import Table
@@ -176,7 +176,7 @@ def writers() -> dict[str, Any]:
 
 
 def _write_whole(path: Path) -> None:
-    with whole(path) as part:
+    with replace_file(path) as part:
         part.write_text("new")
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 
-BoolArray = npt.NDArray[np.bool_]
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
@@ -19,12 +17,12 @@ def choose(mask: BoolArray, yes: Arrays, no: Arrays) -> Arrays:
     return type(yes)(*(choose(mask, a, b) if isinstance(a, tuple) else np.where(mask, a, b) for a, b in pairs))
 
 
-def take(arrays: Arrays, at: npt.NDArray[np.int64]) -> Arrays:
+def take(arrays: Arrays, at: IntArray) -> Arrays:
     """Some entries of named tuples of arrays, along the last axis."""
     return type(arrays)(*(take(a, at) if isinstance(a, tuple) else np.take(a, at, axis=-1) for a in arrays))
 
 
-def put(arrays: Arrays, at: npt.NDArray[np.int64], values: Arrays) -> None:
+def put(arrays: Arrays, at: IntArray, values: Arrays) -> None:
     """Write entries of named tuples of arrays, along the last axis."""
     for a, b in zip(arrays, values, strict=True):
         if isinstance(a, tuple):
@@ -95,7 +93,7 @@ class Bracketing:
         middle = np.where(wide, np.sign(low) * np.sqrt(small) * np.sqrt(large), low + 0.5 * width)
         return np.where(inside, proposal, middle)
 
-    def keep(self, at: npt.NDArray[np.int64]) -> None:
+    def keep(self, at: IntArray) -> None:
         """Go on with some of the functions."""
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
+from robustmdp.ambiguity._bracketing import Bracketing, choose, put, take
 from robustmdp.ambiguity._conjugate_rows import FAST
 from robustmdp.ambiguity.rowwise import EPS
 

@@ -14,12 +14,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put, take
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
+from robustmdp.ambiguity._bracketing import Bracketing, choose, put, take
 from robustmdp.ambiguity.rowwise import EPS, sum_rows
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 FAST = 1e-12  # of the spread: what a sweep's values may miss
 EXACT = 4e-15  # the same for bounds and distributions
@@ -257,7 +256,7 @@ class _ShiftSearch:
             put(found, self._at, self._tilt)
         return found._replace(share=_share(found.low.miss, -found.high.miss, 4.0 * EPS))
 
-    def _keep(self, left: npt.NDArray[np.int64]) -> None:
+    def _keep(self, left: IntArray) -> None:
         self._rows, self._tilt, self._at = take(self._rows, left), take(self._tilt, left), self._at[left]
         self._bracket.keep(left)
 
@@ -359,7 +358,7 @@ class _WeightSearch:
         height = self._solver.height(tilt.at_edge, tilt.best.shift)
         return np.where(tilt.at_edge, height, height * ratio)
 
-    def _keep(self, left: npt.NDArray[np.int64]) -> None:
+    def _keep(self, left: IntArray) -> None:
         self._rows, self._start = take(self._rows, left), take(self._start, left)
         self._radius, self._at = self._radius[left], self._at[left]
         self._bracket.keep(left)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, take
+from robustmdp.ambiguity._bracketing import Bracketing, take
 from robustmdp.ambiguity._climbing import Peak, Side, Spot, climb
 from robustmdp.ambiguity._conjugate_rows import Scaled, Start, Tilt
 from robustmdp.ambiguity.rowwise import EPS

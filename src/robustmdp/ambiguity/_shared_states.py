@@ -6,18 +6,18 @@ nature's answers earn for the actions, moved back into the budget.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, take
+from robustmdp.ambiguity._bracketing import take
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import Answer, Block
-from robustmdp.ambiguity.base import StateKernel
+from robustmdp.ambiguity.base import Call, StateKernel
 from robustmdp.ambiguity.conjugates import (
     ConstrainedRows,
     Found,
@@ -30,7 +30,7 @@ from robustmdp.ambiguity.conjugates import (
     scale_rows,
 )
 from robustmdp.ambiguity.rowwise import BLOCK, EPS, Rows, RowwiseKernel, gather
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 EXACT = 1e-14  # what bounds and policies may miss, in units of a state's spread
 
@@ -54,7 +54,7 @@ class _Earned(NamedTuple):
     kept: FloatArray  # (states,), the share of the answer that the budget allows
 
 
-class SharedRows(StateKernel, ABC):
+class SharedRows(StateKernel):
     """What the budget and the price have in common."""
 
     memory_per_row = 4
@@ -79,19 +79,10 @@ class SharedRows(StateKernel, ABC):
         """Nature's answers to a policy, there."""
 
     @np.errstate(all="ignore")
-    def sweep(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        value: FloatArray,
-        policy: FloatArray,
-    ) -> None:
-        kept = memory.reshape(-1, self.memory_per_row)
-        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
+    def write_policy(self, call: Call, value: FloatArray, policy: FloatArray) -> None:
+        model = call.model
+        kept = call.memory.reshape(-1, self.memory_per_row)
+        for states, rows, block in self._blocks(call):
             if model.sign > 0.0:
                 saddle = self._solve(model, block, None, search.FAST)
                 value[states], policy[rows.pair], kept[rows.pair] = saddle.value, saddle.policy, block.warm.T
@@ -101,38 +92,18 @@ class SharedRows(StateKernel, ABC):
                 kept[rows.pair, : renewed.shape[1]] = renewed
 
     @np.errstate(all="ignore")
-    def evaluate(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        policy: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        value: FloatArray,
-    ) -> None:
-        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
+    def write_values(self, call: Call, policy: FloatArray, value: FloatArray) -> None:
+        model = call.model
+        for states, rows, block in self._blocks(call):
             value[states] = model.sign * self._solve(model, block, policy[rows.pair], search.FAST).value
 
     @np.errstate(all="ignore")
-    def bracket(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        scale: float,
-        given: bool,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        policy: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        q: FloatArray,
+    def write_bounds(
+        self, call: Call, scale: float, given: bool, policy: FloatArray, out: tuple[FloatArray, ...]
     ) -> None:
+        model, (lower, upper, q) = call.model, out
         rounding = 8.0 * EPS * scale
-        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
+        for states, rows, block in self._blocks(call):
             saddle = self._answer(model, rows, block, policy[rows.pair] if given else None)
             earned = self._earn(model, block, saddle)
             low = self._bound_policy(model, block, saddle)
@@ -146,21 +117,11 @@ class SharedRows(StateKernel, ABC):
             q[rows.pair] = model.sign * (block.base + block.spread * _draw_back(block, earned.mean, earned.kept))
 
     @np.errstate(all="ignore")
-    def respond(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        given: bool,
-        policy: FloatArray,
-        starts: IntArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        data: FloatArray,
-        penalty: FloatArray,
+    def write_responses(
+        self, call: Call, given: bool, policy: FloatArray, starts: IntArray, data: FloatArray, penalty: FloatArray
     ) -> None:
-        for _, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
+        model = call.model
+        for _, rows, block in self._blocks(call):
             saddle = self._answer(model, rows, block, policy[rows.pair] if given else None)
             kept = self._earn(model, block, saddle).kept[block.owner]
             distribution, cost = self._distribute(model, block, saddle)
@@ -170,10 +131,9 @@ class SharedRows(StateKernel, ABC):
             paid = np.where(cost > 0.0, block.level * cost, 0.0) if self.is_priced else np.zeros_like(cost)
             penalty[rows.pair] = model.sign * paid[block.owner]
 
-    def _blocks(
-        self, model: Any, levels: FloatArray, outcome: FloatArray, lo: int, hi: int, memory: FloatArray
-    ) -> Iterator[tuple[IntArray, Rows, Block]]:
+    def _blocks(self, call: Call) -> Iterator[tuple[IntArray, Rows, Block]]:
         """The states lo..hi in blocks of about BLOCK numbers, their rows."""
+        model, levels, outcome, _, lo, hi, memory = call
         if lo == hi:
             return
         ptr, kept = model.state_ptr, memory.reshape(-1, self.memory_per_row)

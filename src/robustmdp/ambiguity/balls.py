@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import Level, RowKernel, StateKernel
 from robustmdp.ambiguity.support import Supported
 
@@ -88,7 +88,7 @@ class L1(_Ball):
         )
         return False
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         if self.weights is None:
             return super().kernel_for_row(p)
         kept, weights = self.kept(p), self.weights
@@ -119,10 +119,10 @@ class L1(_Ball):
             return self
         return L1(self.level, weights=self.weights[transitions])
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> L1:
-        part = super().on_part(whole, states, transitions)
+    def on_part(self, model: Any, states: slice, transitions: slice) -> L1:
+        part = super().on_part(model, states, transitions)
         assert isinstance(part, L1)
-        return part.restricted(whole, transitions)  # type: ignore[arg-type]  # a slice takes views
+        return part.restricted(model, transitions)  # type: ignore[arg-type]  # a slice takes views
 
     @property
     def names_states(self) -> bool:

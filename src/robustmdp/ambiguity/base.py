@@ -3,28 +3,59 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.divergences import FDivergence
 
 Level = float | FloatArray
 
 
-class RowKernel(Protocol):
-    """Worst cases of many rows: compiled in `_core`, or in Python by a subclass.
+class Call(NamedTuple):
+    """What all methods of a kernel are called with; kernels of states have no `pairs`."""
+
+    model: Any
+    levels: FloatArray
+    outcome: FloatArray
+    pairs: IntArray | None
+    lo: int
+    hi: int
+    memory: FloatArray
+
+
+class RowKernel(ABC):
+    """Worst cases of many rows: compiled in `_core`, with the same methods, or in Python by a subclass.
 
     `model` is a `_core.Model`; `levels` has one entry, or one per pair; `outcome` is discount * v with the end's 0
     last, (S + 1,); `pairs` lists pairs, None means all in order. Calls own the rows lo..hi of their outputs. `memory`
     holds `memory_per_row` numbers per pair, from which the next solve starts, NaN at first.
     """
 
-    @property
-    def memory_per_row(self) -> int: ...
+    memory_per_row: int = 0
+
+    @abstractmethod
+    def write_values(self, call: Call, q: FloatArray) -> None:
+        """See `values`."""
+
+    @abstractmethod
+    def write_bounds(self, call: Call, scale: float, lower: FloatArray, upper: FloatArray) -> None:
+        """See `bracket`."""
+
+    @abstractmethod
+    def write_responses(
+        self, call: Call, starts: IntArray, data: FloatArray, penalty: FloatArray, eta: FloatArray
+    ) -> None:
+        """See `respond`."""
+
+    @abstractmethod
+    def worst_case(
+        self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
+    ) -> tuple[float, float, float, float]:
+        """Value, gap, eta and weight of one row; out = nature's distribution."""
 
     def values(
         self,
@@ -38,6 +69,7 @@ class RowKernel(Protocol):
         q: FloatArray,
     ) -> None:
         """q[i] = r + worst case of pair i; renews the memory."""
+        self.write_values(Call(model, levels, outcome, pairs, lo, hi, memory), q)
 
     def sweep(
         self,
@@ -69,6 +101,7 @@ class RowKernel(Protocol):
         upper: FloatArray,
     ) -> None:
         """lower <= r + worst case <= upper, certified; `scale` bounds |r| + |outcome|."""
+        self.write_bounds(Call(model, levels, outcome, None, lo, hi, memory), scale, lower, upper)
 
     def respond(
         self,
@@ -88,11 +121,7 @@ class RowKernel(Protocol):
 
         Kernels of sets that invent take `successors` as well, int32 and as long as `data`: its states.
         """
-
-    def worst_case(
-        self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
-    ) -> tuple[float, float, float, float]:
-        """Value, gap, eta and weight of one row; out = nature's distribution."""
+        self.write_responses(Call(model, levels, outcome, pairs, lo, hi, memory), starts, data, penalty, eta)
 
 
 def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, best: IntArray) -> None:
@@ -107,15 +136,34 @@ def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, 
     best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
 
 
-class StateKernel(Protocol):
+class StateKernel(ABC):
     """Worst cases of states whose actions nature answers together.
 
     As in `RowKernel`, but `levels` has one entry, or one per state; calls own the states lo..hi of their outputs, and
     `policy` holds probabilities, (n_pairs,).
     """
 
-    @property
-    def memory_per_row(self) -> int: ...
+    memory_per_row: int = 0
+
+    @abstractmethod
+    def write_policy(self, call: Call, value: FloatArray, policy: FloatArray) -> None:
+        """See `sweep`."""
+
+    @abstractmethod
+    def write_values(self, call: Call, policy: FloatArray, value: FloatArray) -> None:
+        """See `evaluate`."""
+
+    @abstractmethod
+    def write_bounds(
+        self, call: Call, scale: float, given: bool, policy: FloatArray, out: tuple[FloatArray, ...]
+    ) -> None:
+        """See `bracket`; `out` is lower, upper and q."""
+
+    @abstractmethod
+    def write_responses(
+        self, call: Call, given: bool, policy: FloatArray, starts: IntArray, data: FloatArray, penalty: FloatArray
+    ) -> None:
+        """See `respond`."""
 
     def sweep(
         self,
@@ -129,6 +177,7 @@ class StateKernel(Protocol):
         policy: FloatArray,
     ) -> None:
         """value = max over random policies of the worst case, (S,); the policy that attains it; renews the memory."""
+        self.write_policy(Call(model, levels, outcome, None, lo, hi, memory), value, policy)
 
     def evaluate(
         self,
@@ -142,6 +191,7 @@ class StateKernel(Protocol):
         value: FloatArray,
     ) -> None:
         """value = the worst case of a policy, (S,)."""
+        self.write_values(Call(model, levels, outcome, None, lo, hi, memory), policy, value)
 
     def bracket(
         self,
@@ -162,6 +212,7 @@ class StateKernel(Protocol):
 
         `lower` holds for the policy itself; q, (n_pairs,), is what the actions earn under nature's answer.
         """
+        self.write_bounds(Call(model, levels, outcome, None, lo, hi, memory), scale, given, policy, (lower, upper, q))
 
     def respond(
         self,
@@ -178,6 +229,7 @@ class StateKernel(Protocol):
         penalty: FloatArray,
     ) -> None:
         """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in its state."""
+        self.write_responses(Call(model, levels, outcome, None, lo, hi, memory), given, policy, starts, data, penalty)
 
 
 class Ambiguity(ABC):
@@ -213,7 +265,7 @@ class Ambiguity(ABC):
         del model
         return self.kernel
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         """What solves one row, (n,), and the successors that can have mass."""
         return self.kernel, p > 0.0
 
@@ -265,9 +317,9 @@ class Ambiguity(ABC):
             f"the {self.level_name} of a set must be one number where a model is cut into shards: got {self}",
         )
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Ambiguity:
         """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
-        del whole, states, transitions
+        del model, states, transitions
         return self
 
     def on_transitions(self, model: Any) -> Ambiguity:
@@ -306,6 +358,9 @@ class Ambiguity(ABC):
     def contains(self, other: Ambiguity) -> bool:
         """Whether nature can do at least what the other allows, everywhere, as far as the records tell."""
         return other.is_nominal or self == other
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 
     def _level_text(self) -> str:
         if isinstance(self.level, float):

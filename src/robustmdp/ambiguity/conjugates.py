@@ -13,16 +13,15 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, take
+from robustmdp.ambiguity._bracketing import take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
 from robustmdp.ambiguity.base import RowKernel
 from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
 from robustmdp.divergences import FDivergence
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 _SLOPE_ROUNDING = 16.0 * EPS  # relative, of a user's f*'
 
@@ -53,7 +52,7 @@ class Part(NamedTuple):
     level: FloatArray  # in units of the spread where it is a price
     memory: FloatArray
     terms: FloatArray  # number of roundings in a sum over the row
-    at: npt.NDArray[np.int64]
+    at: IntArray
 
 
 class Found(NamedTuple):

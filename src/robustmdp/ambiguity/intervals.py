@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import Ambiguity, RowKernel
 
 _ROUNDING = 2.0**-52  # per entry of a row, as for the sums of probabilities
@@ -57,14 +56,14 @@ class Interval(Ambiguity):
     def bounds_for(self, model: Any) -> tuple[FloatArray, FloatArray]:
         """The lower and upper bounds of a model's transitions, (nnz,) each, checked row by row."""
         lower, upper = (_at_transitions(name, getattr(self, name), model) for name in ("lower", "upper"))
-        _refuse_unknown_successors(self.upper, upper, model)
+        _refuse_unknown_successors(self.upper, upper)
         _check_rows(lower, upper, model.indptr, model.pair_name)
         return lower, upper
 
     def kernel_for(self, model: Any) -> RowKernel:
         return _kernel(*self.bounds_for(model))
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         _checks.must(
             _shape(self.lower) == p.shape,
             f"lower and upper must have one entry per successor, shape {p.shape}: got {_shape(self.lower)}",
@@ -93,8 +92,8 @@ class Interval(Ambiguity):
             f"lower and upper must have one entry per transition where a model is cut into shards: got {self!r}",
         )
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Interval:
-        del whole, states
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Interval:
+        del model, states
         return Interval(self.lower[transitions], self.upper[transitions])
 
     @property
@@ -105,9 +104,6 @@ class Interval(Ambiguity):
     @property
     def label(self) -> str:
         return "intervals"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Interval is immutable: make a new one to change {name}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interval) and _is_same(self.lower, other.lower) and _is_same(self.upper, other.upper)
@@ -198,7 +194,7 @@ def _at_transitions(name: str, bounds: Any, model: Any) -> FloatArray:
     return np.asarray(bounds[states, actions, model.indices])
 
 
-def _refuse_unknown_successors(bounds: Any, found: FloatArray, model: Any) -> None:
+def _refuse_unknown_successors(bounds: Any, found: FloatArray) -> None:
     if _is_by_transition(bounds):
         return
     count = sum(int((m.data > 0.0).sum()) for m in bounds) if isinstance(bounds, tuple) else int((bounds > 0.0).sum())

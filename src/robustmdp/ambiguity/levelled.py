@@ -59,14 +59,11 @@ class Levelled(Ambiguity):
     def check_parts(self) -> None:
         """Levels are cut with the states."""
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
-        del whole, transitions
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Ambiguity:
+        del model, transitions
         if isinstance(self.level, float):
             return self
         return _build(type(self), {**self._own, self.level_name: self.level[states]})
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -1,4 +1,4 @@
-"""Nature as a friend."""
+"""Sets with which nature helps the player."""
 
 from __future__ import annotations
 

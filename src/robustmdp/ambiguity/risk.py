@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
+from robustmdp.ambiguity.base import Ambiguity, Call, Level, RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.ambiguity.support import Supported
@@ -194,7 +194,7 @@ class MeanRisk(Levelled):
         levels = model.pairs(level, self.risk.level_name) if isinstance(level, np.ndarray) else np.array([level])
         return _MixedKernel(self.risk.kernel_for(model), levels)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         level = self.risk.kernel_level(1.0)
         _checks.must(isinstance(level, float), f"{self.risk.level_name} must be one number for one distribution")
         kernel, kept = self.risk.kernel_for_row(p)
@@ -215,9 +215,9 @@ class MeanRisk(Levelled):
     def check_parts(self) -> None:
         self.risk.check_parts()
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> MeanRisk:
+    def on_part(self, model: Any, states: slice, transitions: slice) -> MeanRisk:
         share = self.level if isinstance(self.level, float) else self.level[states]
-        return MeanRisk(share, self.risk.on_part(whole, states, transitions))
+        return MeanRisk(share, self.risk.on_part(model, states, transitions))
 
     def __repr__(self) -> str:
         level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
@@ -231,42 +231,19 @@ class _MixedKernel(RowKernel):
     """(1 - share) of the expectation and `share` of another kernel; `levels` are the other's, shares come in calls."""
 
     def __init__(self, risk: RowKernel, levels: FloatArray) -> None:
-        self._risk, self._levels = risk, levels
+        self._risk, self._levels, self.memory_per_row = risk, levels, risk.memory_per_row
         self._nominal: RowKernel = _core.Nominal()
 
-    @property
-    def memory_per_row(self) -> int:
-        return self._risk.memory_per_row
+    def write_values(self, call: Call, q: FloatArray) -> None:
+        levels, pairs, own = call.levels, call.pairs, slice(call.lo, call.hi)
+        inner, mean = call._replace(levels=self._levels), np.empty_like(q)
+        self._risk.values(*inner, q)
+        self._nominal.values(*inner, mean)
+        share = levels if len(levels) == 1 else levels[own] if pairs is None else levels[pairs[own]]
+        q[own] = (1.0 - share) * mean[own] + share * q[own]
 
-    def values(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-    ) -> None:
-        self._risk.values(model, self._levels, outcome, pairs, lo, hi, memory, q)
-        mean = np.empty_like(q)
-        self._nominal.values(model, self._levels, outcome, pairs, lo, hi, memory, mean)
-        share = levels if len(levels) == 1 else levels[lo:hi] if pairs is None else levels[pairs[lo:hi]]
-        q[lo:hi] = (1.0 - share) * mean[lo:hi] + share * q[lo:hi]
-
-    def bracket(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        scale: float,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-    ) -> None:
+    def write_bounds(self, call: Call, scale: float, lower: FloatArray, upper: FloatArray) -> None:
+        model, levels, outcome, _, lo, hi, memory = call
         low, high = np.empty_like(lower), np.empty_like(upper)
         self._nominal.bracket(model, self._levels, outcome, scale, lo, hi, memory, low, high)
         self._risk.bracket(model, self._levels, outcome, scale, lo, hi, memory, lower, upper)
@@ -274,20 +251,10 @@ class _MixedKernel(RowKernel):
         lower[lo:hi] = (1.0 - share) * low[lo:hi] + share * lower[lo:hi] - rounding
         upper[lo:hi] = (1.0 - share) * high[lo:hi] + share * upper[lo:hi] + rounding
 
-    def respond(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        starts: IntArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        data: FloatArray,
-        penalty: FloatArray,
-        eta: FloatArray,
+    def write_responses(
+        self, call: Call, starts: IntArray, data: FloatArray, penalty: FloatArray, eta: FloatArray
     ) -> None:
+        model, levels, outcome, pairs, lo, hi, memory = call
         self._risk.respond(model, self._levels, outcome, pairs, starts, lo, hi, memory, data, penalty, eta)
         chosen = np.arange(lo, hi) if pairs is None else pairs[lo:hi]
         share = np.broadcast_to(levels, chosen.shape) if len(levels) == 1 else levels[chosen]

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.ambiguity.base import RowKernel
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
+from robustmdp.ambiguity.base import Call, RowKernel
 
 BLOCK = 1 << 15  # numbers per array: a few of them fit into the cache
 EPS = float(np.finfo(np.float64).eps)
@@ -35,7 +34,7 @@ class Rows(NamedTuple):
     pair: IntArray  # (count,)
 
     @property
-    def is_filled(self) -> npt.NDArray[np.bool_]:
+    def is_filled(self) -> BoolArray:
         """Where an entry belongs to its row, (longest, count)."""
         return np.arange(len(self.p))[:, None] < self.length
 
@@ -71,8 +70,6 @@ class Responses(NamedTuple):
 class RowwiseKernel(RowKernel):
     """A `RowKernel` from three methods that answer blocks of rows."""
 
-    memory_per_row: int = 0
-
     @abstractmethod
     def solve_rows(self, rows: Rows, model: Any) -> Values:
         """Worst cases."""
@@ -85,62 +82,30 @@ class RowwiseKernel(RowKernel):
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
         """Worst-case distributions; `model` is None for a row without one."""
 
-    def values(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-    ) -> None:
-        kept = memory.reshape(-1, self.memory_per_row) if self.memory_per_row else None
-        for at, rows in self._blocks(model, levels, outcome, pairs, lo, hi, memory):
-            values, renewed = self.solve_rows(rows, model)
-            q[at] = model.sign * values
+    def write_values(self, call: Call, q: FloatArray) -> None:
+        kept = call.memory.reshape(-1, self.memory_per_row) if self.memory_per_row else None
+        for at, rows in self._blocks(call):
+            values, renewed = self.solve_rows(rows, call.model)
+            q[at] = call.model.sign * values
             if kept is not None:
                 kept[rows.pair] = renewed
 
-    def bracket(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        scale: float,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-    ) -> None:
+    def write_bounds(self, call: Call, scale: float, lower: FloatArray, upper: FloatArray) -> None:
         rounding = 8.0 * EPS * scale
-        for at, rows in self._blocks(model, levels, outcome, None, lo, hi, memory):
-            bounds = self.bound_rows(rows, model)
-            low, high = bounds if model.sign > 0.0 else (-bounds.upper, -bounds.lower)
+        for at, rows in self._blocks(call):
+            bounds = self.bound_rows(rows, call.model)
+            low, high = bounds if call.model.sign > 0.0 else (-bounds.upper, -bounds.lower)
             lower[at], upper[at] = low - rounding, high + rounding
 
-    def respond(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        starts: IntArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        data: FloatArray,
-        penalty: FloatArray,
-        eta: FloatArray,
+    def write_responses(
+        self, call: Call, starts: IntArray, data: FloatArray, penalty: FloatArray, eta: FloatArray
     ) -> None:
-        for at, rows in self._blocks(model, levels, outcome, pairs, lo, hi, memory):
-            response = self.respond_rows(rows, model)
+        for at, rows in self._blocks(call):
+            response = self.respond_rows(rows, call.model)
             filled = rows.is_filled
             places = starts[at] + np.arange(len(rows.p))[:, None]
             data[places[filled]] = response.distribution[filled]
-            penalty[at], eta[at] = model.sign * response.penalty, model.sign * response.eta
+            penalty[at], eta[at] = call.model.sign * response.penalty, call.model.sign * response.eta
 
     def worst_case(
         self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
@@ -158,17 +123,9 @@ class RowwiseKernel(RowKernel):
         out[:] = answer.distribution[:, 0]
         return float(answer.value[0]), float(answer.gap[0]), float(answer.eta[0]), float(answer.weight[0])
 
-    def _blocks(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-    ) -> Iterator[tuple[IntArray, Rows]]:
+    def _blocks(self, call: Call) -> Iterator[tuple[IntArray, Rows]]:
         """The rows lo..hi in blocks of about BLOCK numbers, and where their results belong."""
+        model, levels, outcome, pairs, lo, hi, memory = call
         if lo == hi:
             return
         places = np.arange(lo, hi)

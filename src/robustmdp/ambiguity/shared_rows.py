@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from robustmdp import _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
-from robustmdp.ambiguity._bracketing import BoolArray, Bracketing, choose, put
+from robustmdp.ambiguity._bracketing import Bracketing, choose, put
 from robustmdp.ambiguity._climbing import Side, Spot, climb
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import LONGEST_STEP, Answer, Block, answer_prices, project, spread_out
@@ -20,7 +20,7 @@ from robustmdp.ambiguity._shared_states import EXACT, Saddle, SharedRows
 from robustmdp.ambiguity.base import StateKernel
 from robustmdp.ambiguity.rowwise import EPS
 from robustmdp.divergences import FDivergence
-from robustmdp.divergences._functions import Conjugate
+from robustmdp.divergences.functions import Conjugate
 
 _STEPS = 200
 _LEAST_PRICE = 1e-290  # the inverse of less is not a number
@@ -151,7 +151,7 @@ class SharedPrice(SharedRows):
         left, right, is_left = peak.left, peak.right, peak.best
         policy = price[block.owner] * blend(peak.share[block.owner], left.rows.theta, right.rows.theta)
         total = block.total(policy)
-        # What nobody needs at the floor goes to an action that cannot earn less.
+        # What is not needed at the floor goes to an action that cannot earn less.
         is_low = np.isinf(left.spot.slope) & (right.spot.x < 1e-6)
         rest = np.where(is_low, np.maximum(1.0 - total, 0.0), 0.0)
         policy = policy / (total + rest)[block.owner] + rest[block.owner] * block.choose(block.base)

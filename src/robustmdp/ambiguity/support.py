@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import RowKernel
 from robustmdp.ambiguity.levelled import Levelled
 
@@ -46,7 +46,7 @@ class Supported(Levelled):
         kernel: RowKernel = self.kernel_type()
         return kernel
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         return self.kernel, self.kept(p)
 
     @property
@@ -69,7 +69,7 @@ class Supported(Levelled):
             states = states[values <= np.partition(values, count - 1)[count - 1]]
         return states[np.argsort(outcome[states], kind="stable")[:count]].astype(np.int32)
 
-    def kept(self, p: FloatArray) -> npt.NDArray[np.bool_]:
+    def kept(self, p: FloatArray) -> BoolArray:
         """The entries of one row that can have mass."""
         kept = p > 0.0
         kept[self.candidates(len(p))] = True

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity.base import Level, RowKernel
 from robustmdp.ambiguity.levelled import arrays_of
 from robustmdp.ambiguity.support import Supported
@@ -113,7 +113,7 @@ class Wasserstein(Supported):
         moves = self._moves_of_transitions(model, receivers) if by_transition else self._all_moves
         return _kernel(moves, receives, by_transition)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, npt.NDArray[np.bool_]]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
         self._check_size(len(p), "successor")
         kept = self.kept(p)
         states = np.flatnonzero(kept)

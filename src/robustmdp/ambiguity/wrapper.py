@@ -63,8 +63,8 @@ class Wrapper(Ambiguity):
     def check_parts(self) -> None:
         self.set.check_parts()
 
-    def on_part(self, whole: Any, states: slice, transitions: slice) -> Ambiguity:
-        return type(self)(self.set.on_part(whole, states, transitions))
+    def on_part(self, model: Any, states: slice, transitions: slice) -> Ambiguity:
+        return type(self)(self.set.on_part(model, states, transitions))
 
     def on_transitions(self, model: Any) -> Ambiguity:
         return type(self)(self.set.on_transitions(model))
@@ -84,9 +84,6 @@ class Wrapper(Ambiguity):
         if other.is_nominal:
             return True
         return type(self) is type(other) and isinstance(other, Wrapper) and self.set.contains(other.set)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Wrapper) and self.set == other.set

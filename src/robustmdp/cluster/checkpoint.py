@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._files import whole
+from robustmdp._arrays import FloatArray
+from robustmdp._files import replace_file
 
 _VERSION = 1
 _TAIL = np.dtype([("length", "<u8"), ("checksum", "<u8")])
@@ -57,7 +58,7 @@ class Checkpoint(NamedTuple):
     """A checkpoint: its record, the answers (n, 3), and the vectors by number, mapped into memory."""
 
     head: Head
-    answers: npt.NDArray[np.float64]
+    answers: FloatArray
     arrays: Mapping[int, npt.NDArray[Any]]
 
 
@@ -82,7 +83,7 @@ def write_checkpoint(
 ) -> None:
     """Write answers, of three numbers each, and vectors (number, kind, pieces)."""
     written = []
-    with whole(path) as part, part.open("wb") as file:
+    with replace_file(path) as part, part.open("wb") as file:
         out = _ChecksumWriter(file)
         out.write(np.array(answers, dtype=np.float64).tobytes())
         for number, kind, pieces in vectors:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.cluster.shard import LoadedRows, Program, Reply, Shard, Source
 from robustmdp.models.part import Outline
@@ -131,7 +131,7 @@ def transpose(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def measure_traffic(sizes: npt.NDArray[np.int64], seconds: npt.NDArray[np.float64]) -> Traffic:
+def measure_traffic(sizes: IntArray, seconds: FloatArray) -> Traffic:
     """From the numbers of values that go from shard to shard, and the seconds of each, which start again from 0."""
     slowest = int(np.argmax(seconds))
     traffic = Traffic(8 * int(sizes.sum()), slowest, float(seconds[slowest]))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.cluster.driver import Driver
 from robustmdp.cluster.shard import NOMINAL, ROBUST, Response
@@ -16,8 +16,6 @@ from robustmdp.cluster.values import Handle, Values
 from robustmdp.models.part import Outline
 from robustmdp.operators.bellman import FORGETS, Bracket
 from robustmdp.planning.linear import MOST_SWEEPS, TRIAL_SWEEPS, bicgstab, lasts
-
-FloatArray = npt.NDArray[np.float64]
 
 _MOST_KRYLOV = 400
 IN_SHARDS = "{name} of a model in shards is not kept in memory: solution.write(path) writes it to a file"
@@ -148,12 +146,6 @@ class ShardedBellman:
         """Values where the shards are."""
         out = Values(self.driver)
         self.driver.add("put", out.number, v)
-        return out
-
-    def place_policy(self, policy: npt.NDArray[Any]) -> Policy:
-        """A policy, as places of actions (S,) or probabilities (n_pairs,)."""
-        out = Policy(self.driver)
-        self.driver.add("put_policy", out.number, policy)
         return out
 
     def collect(self, v: Values) -> npt.NDArray[Any]:

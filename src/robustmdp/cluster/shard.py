@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.models.part import Outline, Part, Sizes, successor_states
 from robustmdp.models.row_source import Rows
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Program = Sequence[tuple[Any, ...]]
 
 ROBUST, NOMINAL = 0, 1  # the operators of a shard

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.cluster.driver import Driver
 from robustmdp.cluster.exchange import Assignment, Exchange, Problem, Traffic
@@ -24,7 +25,7 @@ from robustmdp.models.part import Outline, Sizes
 from robustmdp.planning.criteria import Settings
 from robustmdp.planning.policy_iteration import PolicyIteration
 from robustmdp.planning.run import Callback, Step, check_discounted, check_tolerance, run
-from robustmdp.result import FloatArray, Solution
+from robustmdp.result import Solution
 
 _LEVELS = ("level", "lower", "upper", "weights", "support")  # of sets, which may be arrays
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp.cluster.shard import IntArray, Source, block_size
+from robustmdp._arrays import IntArray
+from robustmdp.cluster.shard import Source, block_size
 from robustmdp.io.mapped import MappedModel
 from robustmdp.models import MDP, RowSource
 from robustmdp.models.part import Outline, Sizes, slice_rows

@@ -58,7 +58,7 @@ def as_python(compiled: Compiled) -> Callable[[float], float]:
 def compile_function(function: Callable[[float], float]) -> Compiled | None:
     """A plain function compiled by Numba; None where there is no Numba, or none that can compile it.
 
-    Division by zero gives inf or NaN, because compiled code has nobody to raise to.
+    Division by zero gives inf or NaN, because compiled code cannot raise.
     """
     with _lock:
         try:

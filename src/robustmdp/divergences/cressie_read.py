@@ -27,9 +27,7 @@ class _PowerDivergence(FDivergence):
         named = {0.0: "Burg", 0.5: "Hellinger", 1.0: "KullbackLeibler", 2.0: "ChiSquare", 3.0: "Cubic"}.get(self.power)
         return getattr(_core, named)() if named else _core.Power(self.power)
 
-    @property
-    def slope_at_one(self) -> float:
-        return 0.0
+    slope_at_one = 0.0
 
     @property
     def curvature_at_one(self) -> float:
@@ -80,17 +78,9 @@ class ChiSquare(_PowerDivergence):
     array([1., 0., 4.])
     """
 
-    @property
-    def name(self) -> str:
-        return "chi-square"
-
-    @property
-    def power(self) -> float:
-        return 2.0
-
-    @property
-    def scale(self) -> float:
-        return 2.0
+    name = "chi-square"
+    power = 2.0
+    scale = 2.0
 
     @property
     def ascent(self) -> Any:
@@ -107,17 +97,9 @@ class KL(_PowerDivergence):
     1.0
     """
 
-    @property
-    def name(self) -> str:
-        return "Kullback-Leibler"
-
-    @property
-    def power(self) -> float:
-        return 1.0
-
-    @property
-    def slope_at_one(self) -> float:
-        return 1.0
+    name = "Kullback-Leibler"
+    power = 1.0
+    slope_at_one = 1.0
 
     @property
     def ascent(self) -> Any:
@@ -134,17 +116,9 @@ class Burg(_PowerDivergence):
     -1.0
     """
 
-    @property
-    def name(self) -> str:
-        return "Burg"
-
-    @property
-    def power(self) -> float:
-        return 0.0
-
-    @property
-    def slope_at_one(self) -> float:
-        return -1.0
+    name = "Burg"
+    power = 0.0
+    slope_at_one = -1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,14 +129,6 @@ class Hellinger(_PowerDivergence):
     array([1., 0., 1.])
     """
 
-    @property
-    def name(self) -> str:
-        return "Hellinger"
-
-    @property
-    def power(self) -> float:
-        return 0.5
-
-    @property
-    def scale(self) -> float:
-        return 0.5
+    name = "Hellinger"
+    power = 0.5
+    scale = 0.5

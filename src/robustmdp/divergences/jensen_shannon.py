@@ -17,9 +17,7 @@ class JensenShannon(FDivergence):
     True
     """
 
-    @property
-    def name(self) -> str:
-        return "Jensen-Shannon"
+    name = "Jensen-Shannon"
 
     @property
     def core(self) -> Any:
@@ -27,18 +25,7 @@ class JensenShannon(FDivergence):
 
         return _core.JensenShannon()
 
-    @property
-    def slope_at_one(self) -> float:
-        return 0.0
-
-    @property
-    def curvature_at_one(self) -> float:
-        return 0.5
-
-    @property
-    def value_at_zero(self) -> float:
-        return math.log(2.0)
-
-    @property
-    def slope_at_infinity(self) -> float:
-        return math.log(2.0)
+    slope_at_one = 0.0
+    curvature_at_one = 0.5
+    value_at_zero = math.log(2.0)
+    slope_at_infinity = math.log(2.0)

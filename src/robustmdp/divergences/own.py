@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.divergences._functions import Conjugate, UserFunction
 from robustmdp.divergences.base import FDivergence
+from robustmdp.divergences.functions import Conjugate, UserFunction
 
 _ROUNDING = 1e-9
 _FARTHEST = 1e300

@@ -21,9 +21,7 @@ class TotalVariation(FDivergence):
     array([0.5, 0. , 1. ])
     """
 
-    @property
-    def name(self) -> str:
-        return "total variation"
+    name = "total variation"
 
     @property
     def core(self) -> Any:
@@ -31,21 +29,10 @@ class TotalVariation(FDivergence):
 
         return _core.TotalVariation()
 
-    @property
-    def slope_at_one(self) -> float:
-        return 0.0
-
-    @property
-    def curvature_at_one(self) -> float:
-        return math.inf
-
-    @property
-    def value_at_zero(self) -> float:
-        return 0.5
-
-    @property
-    def slope_at_infinity(self) -> float:
-        return 0.5
+    slope_at_one = 0.0
+    curvature_at_one = math.inf
+    value_at_zero = 0.5
+    slope_at_infinity = 0.5
 
     def f(self, t: npt.ArrayLike) -> FloatArray:
         ratios = np.asarray(t, dtype=np.float64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.engine.base import Engine, Item, Ordered, Result, shown
 
 _PART = ".part-"  # how the name of a file begins that is not whole yet
@@ -94,7 +94,7 @@ class Kept(Ordered):
             return []
 
     def _keep(self, path: Path, result: Any) -> None:
-        with whole(path, _PART) as part:
+        with replace_file(path, _PART) as part:
             self.save(part, result)
 
     def _report(

@@ -45,7 +45,7 @@ class Processes(Ordered):
         size = self.workers or loky.cpu_count()
         waiting, deaths = deque(range(len(items))), 0
         while waiting:
-            # After a death one item runs alone: it has the memory to itself, and if it dies, it is the culprit.
+            # After a death one item runs alone: it has the memory to itself, and if it dies, it is the cause.
             todo, waiting = _split(waiting, 1 if deaths else len(waiting))
             shift = _Shift(task, items, todo, min(size, len(todo)))
             try:
@@ -165,7 +165,7 @@ def _settle(parent: int) -> None:
 
 
 def _follow(parent: int) -> None:
-    """End with the parent, even if it was killed and could tell nobody."""
+    """End with the parent, even if that was killed."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Parquet files of strangers: read bit by bit, and refused in one sentence."""
+"""Untrusted Parquet files: read in chunks, and refused in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robustmdp import _checks
-from robustmdp.io.words import said
+from robustmdp.io.words import quote_error
 from robustmdp.models.frames import is_text
 from robustmdp.models.naming import KINDS, Named
 
@@ -45,7 +45,7 @@ def parquet_file(path: Path, columns: Iterable[str] = ()) -> Any:
             page_checksum_verification=True,
         )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        _checks.fail(f"{path.name} must be a Parquet file: {said(error)}")
+        _checks.fail(f"{path.name} must be a Parquet file: {quote_error(error)}")
 
 
 def check_rows(file: Any, path: Path) -> int:
@@ -80,7 +80,7 @@ def whole_batches(batches: Iterable[Any], name: str) -> Iterator[Any]:
     try:
         yield from batches
     except (pa.ArrowException, OSError) as error:
-        _checks.fail(f"{name} must be a whole Parquet file: {said(error)}")
+        _checks.fail(f"{name} must be a whole Parquet file: {quote_error(error)}")
 
 
 def ahead(items: Iterator[Any]) -> Generator[Any, None, None]:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.io.columns import Columns
 from robustmdp.models import row_sums
 
-FloatArray = npt.NDArray[np.float64]
 _SMALLEST = 5e-324
 
 
@@ -31,8 +31,8 @@ class Bounded(NamedTuple):
 class _Rows(NamedTuple):
     """Where the rows of sorted transitions start, and how long they are."""
 
-    starts: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    starts: IntArray
+    lengths: IntArray
 
     @staticmethod
     def of(columns: Columns) -> _Rows:
@@ -156,7 +156,7 @@ def _with_fitting_sums(columns: Columns) -> Columns:
     return replace(columns, columns=columns.columns._replace(probability=lower), upper=upper)
 
 
-def _can_get_mass(lower: FloatArray, upper: FloatArray, rows: _Rows) -> npt.NDArray[np.bool_]:
+def _can_get_mass(lower: FloatArray, upper: FloatArray, rows: _Rows) -> BoolArray:
     """Not those with upper bound 0, nor those with lower bound 0 in a row whose lower bounds sum to 1."""
     is_full = rows.sums(lower) >= 1.0 - row_sums.EPSILON * rows.lengths
     return np.asarray((upper > 0) & ~((lower == 0) & rows.spread(is_full)))

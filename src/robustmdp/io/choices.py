@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import IntArray
 from robustmdp.io.delimited import NUMBER, WHOLE, is_number
 from robustmdp.io.labelling import END, INIT
 from robustmdp.io.words import shown
@@ -125,11 +125,11 @@ def _parse_bounds(texts: Sequence[str]) -> tuple[array[float], array[float]] | N
 class Labelled(NamedTuple):
     """The action of each transition, and the names of all actions or None."""
 
-    action: npt.NDArray[np.int64]
+    action: IntArray
     names: tuple[str, ...] | None
 
 
-def by_label(state: npt.NDArray[np.int64], choice: npt.NDArray[np.int64], labels: Sequence[str]) -> Labelled:
+def by_label(state: IntArray, choice: IntArray, labels: Sequence[str]) -> Labelled:
     """Actions by the labels of the choices ("" for none), where these tell the choices of a state apart.
 
     The same label is the same action everywhere, numbered as it first appears. Where labels say nothing, are ambiguous
@@ -146,7 +146,7 @@ def by_label(state: npt.NDArray[np.int64], choice: npt.NDArray[np.int64], labels
     return Labelled(choice, None)
 
 
-def ranks(*columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def ranks(*columns: IntArray) -> IntArray:
     """A number for each row, the same for equal rows."""
     order = np.lexsort(columns[::-1])
     new = np.zeros(len(order), bool)
@@ -157,7 +157,7 @@ def ranks(*columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return out
 
 
-def count(*columns: npt.NDArray[np.int64]) -> int:
+def count(*columns: IntArray) -> int:
     """How many different rows there are."""
     return int(ranks(*columns).max(initial=-1)) + 1
 
@@ -167,7 +167,7 @@ def written_labels(names: Sequence[str] | None) -> Sequence[str] | None:
     return names if names is not None and all(IDENTIFIER.fullmatch(name) for name in names) else None
 
 
-def written_state_labels(mdp: MDP, ends: int = 0) -> dict[str, npt.NDArray[np.int64]]:
+def written_state_labels(mdp: MDP, ends: int = 0) -> dict[str, IntArray]:
     """The states of each label that other programs can read and some state has; the ends have a label, too."""
     labels = {
         name: np.flatnonzero(mask)
@@ -179,7 +179,7 @@ def written_state_labels(mdp: MDP, ends: int = 0) -> dict[str, npt.NDArray[np.in
     return labels
 
 
-def written_initial_states(mdp: MDP) -> npt.NDArray[np.int64]:
+def written_initial_states(mdp: MDP) -> IntArray:
     """Those of positive probability; state 0 where the model has none, since PRISM and Storm must have one."""
     return np.zeros(1, np.int64) if mdp.initial is None else np.flatnonzero(mdp.initial)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.io.delimited import NUMBER, WHOLE
 from robustmdp.io.labelling import NO_LABELLING, Labelling
 from robustmdp.io.words import shown
@@ -121,11 +122,11 @@ class Columns:
 
     origin: Named
     columns: Block
-    rows: npt.NDArray[np.int64]
+    rows: IntArray
     n_states: int | None = None
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
     labelling: Labelling = NO_LABELLING
-    upper: npt.NDArray[np.float64] | None = None
+    upper: FloatArray | None = None
 
     @property
     def name(self) -> str:
@@ -178,7 +179,7 @@ def to_block(raw: RawColumns, source: Named, place: Place) -> Block:
         value = arrays[name][row : row + 1].tolist()[0]
         _checks.fail(f"{source.label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
 
-    def whole(name: str) -> npt.NDArray[np.int64]:
+    def whole(name: str) -> IntArray:
         values = arrays[name]
         if values.dtype.kind == "f":
             values = values.astype(np.float64, copy=False)
@@ -191,7 +192,7 @@ def to_block(raw: RawColumns, source: Named, place: Place) -> Block:
             values = np.minimum(values, _MOST)
         return np.ascontiguousarray(values, dtype=np.int64)
 
-    def number(name: str) -> npt.NDArray[np.float64]:
+    def number(name: str) -> FloatArray:
         if arrays[name].dtype.kind not in "iuf":
             refuse(True, name, NUMBER)
         return np.ascontiguousarray(arrays[name], dtype=np.float64)

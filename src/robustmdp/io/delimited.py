@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.io.words import said, shown
+from robustmdp.io.words import quote_error, shown
 from robustmdp.models.columns import Words
 from robustmdp.models.frames import from_arrow
 from robustmdp.models.naming import KINDS, Named
@@ -104,7 +104,7 @@ class CsvFile:
                 table = _parse(lines, positions, types)
             except ValueError as error:
                 self._explain(lines, positions, kinds, start)
-                raise ValueError(f"{self.name} must hold one transition per line: {said(error)}") from error
+                raise ValueError(f"{self.name} must hold one transition per line: {quote_error(error)}") from error
         one_each = all(len(column) == len(lines) for column in table.values())
         _checks.must(one_each, f"{self.name} must hold one transition per line: a quoted field has more")
         return table
@@ -181,4 +181,4 @@ def _fields(line: str, name: str) -> list[str]:
     try:
         return next(csv.reader([line]), [])
     except csv.Error as error:
-        _checks.fail(f"{name} must be a CSV file: {said(error)}")
+        _checks.fail(f"{name} must be a CSV file: {quote_error(error)}")

@@ -55,8 +55,8 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
         if line.startswith("@"):
             section = _section(body, line, number)
             if section == "@model":
-                told = "@nr_states" in counts
-                _checks.must(told, f"{file.name} must tell the number of states: it has no @nr_states")
+                has_count = "@nr_states" in counts
+                _checks.must(has_count, f"{file.name} must tell the number of states: it has no @nr_states")
                 body.choose_reward()
                 return counts
         elif section == "@parameters" and line:
@@ -138,10 +138,10 @@ class _Body:
     def check(self, counts: dict[str, int]) -> None:
         """Against what the head tells."""
         found = {"@nr_states": self.state + 1, "@nr_choices": len(self.choices)}
-        for name, told in counts.items():
-            what = f"{told} {'states' if name == '@nr_states' else 'choices'}"
+        for name, stated in counts.items():
+            what = f"{stated} {'states' if name == '@nr_states' else 'choices'}"
             _checks.must(
-                told == found[name], f"{self.file.name} must hold the {what} that it tells of: it has {found[name]}"
+                stated == found[name], f"{self.file.name} must hold the {what} that it tells of: it has {found[name]}"
             )
         _checks.must(len(self.lines) > 0, f"{self.file.name} must hold at least one transition: got none")
 

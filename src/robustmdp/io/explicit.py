@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models import MDP
-from robustmdp.models.mdp import FloatArray, IntArray
 
 _PIECE = 1 << 20  # transitions at a time
 
@@ -20,10 +20,10 @@ class Piece(NamedTuple):
     Without intervals `lower` and `upper` are the probabilities themselves.
     """
 
-    state: IntArray
-    action: IntArray
-    choice: IntArray
-    next_state: IntArray
+    state: IndexArray
+    action: IndexArray
+    choice: IndexArray
+    next_state: IndexArray
     probability: FloatArray
     reward: FloatArray
     lower: FloatArray
@@ -67,7 +67,7 @@ class Explicit:
         """Is an action's number ever another than that of the choice?"""
         return not np.array_equal(self.mdp.actions, self._choices())
 
-    def _choices(self) -> IntArray:
+    def _choices(self) -> IndexArray:
         first = np.repeat(self.mdp.state_ptr[:-1], np.diff(self.mdp.state_ptr))
         return np.asarray(np.arange(self.mdp.n_pairs) - first)
 
@@ -105,7 +105,7 @@ class Explicit:
         both = zip(piece.lower.tolist(), piece.upper.tolist(), strict=True)
         return [f"[{lower!r}{comma}{upper!r}]" for lower, upper in both]
 
-    def _successors(self, part: slice, stops: IntArray) -> IntArray:
+    def _successors(self, part: slice, stops: IndexArray) -> IndexArray:
         """The ends of a row are its last entries: count them off."""
         successors = self.mdp.indices[part].astype(np.int64)
         ending = successors == self.mdp.n_states
@@ -115,7 +115,7 @@ class Explicit:
             successors[ending] += (np.arange(len(ending)) - starts)[ending]
         return successors
 
-    def _rewards(self, part: slice, pair: IntArray, starts: IntArray, by_choice: bool) -> FloatArray:
+    def _rewards(self, part: slice, pair: IndexArray, starts: IndexArray, by_choice: bool) -> FloatArray:
         if not self.mdp.rewards_on_successors:
             return self.mdp.rewards[pair]
         rewards, weights = self.mdp.rewards[part], self.mdp.probabilities[part]

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from robustmdp import _checks, _types
-from robustmdp._files import resolve_target, whole_files
+from robustmdp._files import replace_files, resolve_target
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
-from robustmdp.io.meta import Meta, beside, lost, notes_on, write_meta
+from robustmdp.io.meta import Meta, beside, describe_losses, notes_on, write_meta
 from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of
@@ -165,16 +165,16 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
     check_replaceable(file, format)
     files = model_files(file, format)
     if format.holds_notes or kept is None:
-        with whole_files(files) as parts:
+        with replace_files(files) as parts:
             format.write(model, *parts, **({"notes": kept} if format.holds_notes else {}))
     else:
-        with whole_files([*files, beside(file)]) as (*parts, meta):
+        with replace_files([*files, beside(file)]) as (*parts, meta):
             format.write(model, *parts)
             write_meta(msgspec.structs.replace(kept, sha256=checksums(parts)), meta)
     if notes is not None and (format.holds_notes or kept is None):
         beside(file).unlink(missing_ok=True)  # those of an earlier model
     if notes is not None and kept is None:
-        warnings.warn(f"{file.name} will come back without {lost(notes, model)}", UserWarning, stacklevel=3)
+        warnings.warn(f"{file.name} will come back without {describe_losses(notes, model)}", UserWarning, stacklevel=3)
     return file
 
 

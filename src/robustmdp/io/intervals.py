@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks, _types
+from robustmdp._arrays import FloatArray
 from robustmdp._files import resolve_target
 from robustmdp.io.bounds import Bounded, with_nominal
 from robustmdp.io.explicit import Explicit
@@ -23,7 +23,6 @@ from robustmdp.models import MDP
 if TYPE_CHECKING:
     from robustmdp.ambiguity import Interval
 
-FloatArray = npt.NDArray[np.float64]
 
 _DEFAULT_DISCOUNT = float("1")  # an object of its own: a 1.0 that a user passes overrides the notes, this one does not
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.io.words import shown
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_label_room
 from robustmdp.models.labels import Labels, checked_probabilities, read_only
 
 INIT, DEADLOCK, END = "init", "deadlock", "end"  # PRISM's and Storm's words for initial states and dead ends, and ours
-States = npt.NDArray[np.int64]
+States = IntArray
 
 
 class Labelling(NamedTuple):
@@ -60,7 +61,7 @@ def to_masks(labels: Mapping[str, States], mdp: MDP, name: str) -> Labels:
     return Labels(masks)
 
 
-def uniform(states: States, n_states: int) -> npt.NDArray[np.float64] | None:
+def uniform(states: States, n_states: int) -> FloatArray | None:
     """The same probability for each of these states; None where there are none."""
     if not len(states):
         return None
@@ -69,7 +70,7 @@ def uniform(states: States, n_states: int) -> npt.NDArray[np.float64] | None:
     return checked_probabilities(initial / initial.sum(), n_states, "initial")
 
 
-def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> npt.NDArray[np.float64]:
+def from_pairs(pairs: Sequence[tuple[int, float]], n_states: int, name: str) -> FloatArray:
     """(S,) probabilities from (state, probability)."""
     wrong = [state for state, _ in pairs if state >= n_states]
     if wrong:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import IntArray
 from robustmdp.io.tensors import Layout, read_layout
 from robustmdp.models import Noise
 from robustmdp.models.consistency import check_lengths, check_pointers, check_room, checked_rows
@@ -115,7 +116,7 @@ class MappedModel:
 
         return Rows(**checked_rows(arrays, self.n_states, self.n_actions, place, self.noise))
 
-    def transitions_before(self, states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def transitions_before(self, states: IntArray) -> IntArray:
         """How many transitions the states before each of these have; `states` rise."""
         before = states
         for kind, total in (("state_ptr", self.n_pairs), ("indptr", self.nnz)):
@@ -124,7 +125,7 @@ class MappedModel:
             _checks.must(rises, f"{kind} of {self.path.name} must rise from 0 to {total}: it does not")
         return before
 
-    def _pointers(self, kind: str, first: int, last: int, total: int) -> npt.NDArray[np.int64]:
+    def _pointers(self, kind: str, first: int, last: int, total: int) -> IntArray:
         """Rising pointers; those at the ends of the file are 0 and `total`."""
         pointers = self._entries(kind, first, last + 1)
         length = self.layout.lengths()[kind] - 1

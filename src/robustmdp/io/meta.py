@@ -13,7 +13,7 @@ from robustmdp.io.bounds import implies
 from robustmdp.io.choices import written_initial_states, written_state_labels
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.labelling import to_pairs, uniform
-from robustmdp.io.words import listed, said
+from robustmdp.io.words import listed, quote_error
 from robustmdp.models import MDP
 
 VERSION = 1
@@ -104,7 +104,7 @@ def _noted_initial(mdp: MDP, *, choices: bool) -> tuple[tuple[int, float], ...] 
     return None if implied is not None and np.array_equal(implied, mdp.initial) else to_pairs(mdp.initial)
 
 
-def lost(meta: Meta, model: Explicit) -> str:
+def describe_losses(meta: Meta, model: Explicit) -> str:
     """What will not come back without these notes, in words."""
     losses = {
         "the discount": True,
@@ -153,7 +153,7 @@ def decoded(text: bytes, name: str) -> Meta:
     try:
         meta = msgspec.json.decode(text, type=Meta)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _checks.fail(f"{name} must hold notes that this package wrote: {said(error)}")
+        _checks.fail(f"{name} must hold notes that this package wrote: {quote_error(error)}")
     _checks.must(meta.version == VERSION, f"{name} must have version {VERSION}: got {meta.version}")
     _checks.must(0.0 <= meta.discount <= 1.0, f"the discount in {name} must lie in [0, 1]: got {meta.discount:g}")
     return meta

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp._files import whole
+from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._files import replace_file
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
 from robustmdp.io.delimited import is_number
 from robustmdp.io.tables import format_of, write_csv, write_parquet
-from robustmdp.io.words import listed, said, shown
+from robustmdp.io.words import listed, quote_error, shown
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -33,7 +34,7 @@ def write_solution(solution: Solution, path: Path, format: str | None = None) ->
     """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`."""
     kind = format_of(path, format, "a solution")
     columns = _columns(solution)
-    with whole(path) as part:
+    with replace_file(path) as part:
         if kind == "json":
             part.write_bytes(msgspec.json.encode(_record(solution, columns)) + b"\n")
         else:
@@ -135,7 +136,7 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
 class _Decisions:
     """What a file decides on: number n_states * step + state of each row, without steps the state."""
 
-    rows: npt.NDArray[np.int64]
+    rows: IntArray
     n_steps: int | None
     mdp: MDP
     file: str
@@ -145,7 +146,7 @@ class _Decisions:
         """(S,) or (T, S)"""
         return (self.mdp.n_states,) if self.n_steps is None else (self.n_steps, self.mdp.n_states)
 
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """How many rows each of them has."""
         return np.bincount(self.rows, minlength=math.prod(self.shape))
 
@@ -161,7 +162,7 @@ class _Decisions:
             _checks.fail(f"every state must have an action: {self.name(int(missing[0]))} has none in {self.file}")
 
 
-def _decisions(table: Mapping[str, list[Any]], states: npt.NDArray[np.int64], mdp: MDP, file: str) -> _Decisions:
+def _decisions(table: Mapping[str, list[Any]], states: IntArray, mdp: MDP, file: str) -> _Decisions:
     if "step" not in table:
         return _Decisions(states, None, mdp, file)
     steps = _indices("step", table["step"], None, len(states), file)  # as many steps as rows at the most
@@ -172,7 +173,7 @@ def _decisions(table: Mapping[str, list[Any]], states: npt.NDArray[np.int64], md
     return _Decisions(steps * mdp.n_states + states, len(present), mdp, file)
 
 
-def _deterministic(decisions: _Decisions, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _deterministic(decisions: _Decisions, actions: IntArray) -> IntArray:
     twice = np.flatnonzero(decisions.counts() > 1)
     if twice.size:
         _checks.fail(
@@ -185,7 +186,7 @@ def _deterministic(decisions: _Decisions, actions: npt.NDArray[np.int64]) -> npt
     return policy
 
 
-def _stochastic(decisions: _Decisions, actions: npt.NDArray[np.int64], given: Sequence[Any]) -> npt.NDArray[np.float64]:
+def _stochastic(decisions: _Decisions, actions: IntArray, given: Sequence[Any]) -> FloatArray:
     mdp, name = decisions.mdp, decisions.file
     policy = np.full((math.prod(decisions.shape), mdp.n_actions), np.nan)
     for row, (decision, action, entry) in enumerate(zip(decisions.rows.tolist(), actions.tolist(), given, strict=True)):
@@ -209,9 +210,7 @@ def _stochastic(decisions: _Decisions, actions: npt.NDArray[np.int64], given: Se
     return policy.reshape(*decisions.shape, mdp.n_actions)
 
 
-def _indices(
-    kind: str, column: Sequence[Any], names: Sequence[str] | None, size: int, file: str
-) -> npt.NDArray[np.int64]:
+def _indices(kind: str, column: Sequence[Any], names: Sequence[str] | None, size: int, file: str) -> IntArray:
     """Numbers of states or actions, given by their names or, if not all of them are names, by their numbers."""
     known = {name: number for number, name in enumerate(names or ())}
     if known and all(isinstance(entry, str) and entry in known for entry in column):
@@ -250,7 +249,7 @@ def _read_csv(path: Path) -> dict[str, list[Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header, *rows = list(csv.reader(file)) or [[]]
     except (csv.Error, UnicodeDecodeError) as error:
-        _checks.fail(f"{path.name} must be a CSV file: {said(error)}")
+        _checks.fail(f"{path.name} must be a CSV file: {quote_error(error)}")
     header = [name.strip() for name in header]
     _checks.must(any(header), f"{path.name} must start with the names of its columns: got an empty line")
     rows = [row for row in rows if row]
@@ -284,7 +283,7 @@ def _read_json(path: Path) -> dict[str, list[Any]]:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _checks.fail(f"{path.name} must be a JSON object: {said(error)}")
+        _checks.fail(f"{path.name} must be a JSON object: {quote_error(error)}")
     table: dict[str, list[Any]] = {name: record[name] for name in _COLUMNS if name in record}
     for name, column in table.items():
         _checks.must(

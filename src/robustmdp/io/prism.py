@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.io.choices import (
     BATCH,
     Lines,
@@ -50,10 +50,10 @@ class _Counts(NamedTuple):
 class _Table(NamedTuple):
     """Lines with some indices, a number or an interval, and perhaps a label."""
 
-    line: npt.NDArray[np.int64]
-    indices: tuple[npt.NDArray[np.int64], ...]
-    number: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
+    line: IntArray
+    indices: tuple[IntArray, ...]
+    number: FloatArray
+    upper: FloatArray
     labels: list[str]
 
 
@@ -149,19 +149,19 @@ def _counts(tra: Lines, line: int, fields: list[str]) -> _Counts:
     )
 
 
-def _check_counts(counts: _Counts, state: npt.NDArray[np.int64], choice: npt.NDArray[np.int64], name: str) -> None:
+def _check_counts(counts: _Counts, state: IntArray, choice: IntArray, name: str) -> None:
     if counts.states is None:
         return
-    for what, told, came in (
+    for what, wanted, came in (
         ("transitions", counts.transitions, len(state)),
         ("choices", counts.choices, count(state, choice)),
     ):
-        _checks.must(told == came, f"{name} must hold the {told} {what} that its first line tells of: it has {came}")
+        _checks.must(
+            wanted == came, f"{name} must hold the {wanted} {what} that its first line tells of: it has {came}"
+        )
 
 
-def _rewards(
-    path: Path, transitions: tuple[npt.NDArray[np.int64], ...], *, headed: bool, name: str | None
-) -> npt.NDArray[np.float64]:
+def _rewards(path: Path, transitions: tuple[IntArray, ...], *, headed: bool, name: str | None) -> FloatArray:
     """Those of transitions, and those of states added to every choice of the state."""
     reward = np.zeros(len(transitions[0]))
     trew, srew = _reward_files(path, name)
@@ -214,8 +214,8 @@ def _matched(
     file: Lines,
     rows: Iterator[tuple[int, list[str]]],
     names: Sequence[str],
-    transitions: tuple[npt.NDArray[np.int64], ...],
-) -> npt.NDArray[np.float64]:
+    transitions: tuple[IntArray, ...],
+) -> FloatArray:
     """The number that a file gives to each transition, by their indices; 0 where it gives none."""
     table = _table(file, rows, names, "reward")
     both = (np.concatenate(pair) for pair in zip(transitions, table.indices, strict=True))
@@ -338,6 +338,6 @@ def _write_labels(model: Explicit, lab: Path) -> None:
         file.writelines(f"{state}: {' '.join(numbers[name] for name in found)}\n" for state, found in by_state)
 
 
-def _is_paid(reward: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def _is_paid(reward: FloatArray) -> BoolArray:
     """Zeros are left out, but for negative ones, whose sign would be lost."""
     return np.asarray((reward != 0) | np.signbit(reward))

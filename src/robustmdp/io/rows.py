@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.io.columns import Source, in_order
 from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
@@ -15,7 +16,6 @@ from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, to_mdp
 from robustmdp.models.consistency import check_room
 from robustmdp.models.labels import Labels
-from robustmdp.models.mdp import FloatArray
 
 _ROUNDING = 1e-9  # of the largest reward: what a mean may lose
 
@@ -181,9 +181,9 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
     return mdp._replace(labels=Labels(sorted(labels.items())), initial=initial)
 
 
-def _same(what: str, told: int, came: int, name: str) -> None:
+def _same(what: str, stated: int, came: int, name: str) -> None:
     _checks.must(
-        told == came, f"{name}.meta.json must belong to {name}: it tells of {told} {what}, but there are {came}"
+        stated == came, f"{name}.meta.json must belong to {name}: it tells of {stated} {what}, but there are {came}"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.io.meta import VERSION, Meta
 from robustmdp.io.tensors import ARRAY_TYPES, DTYPES, header_bytes
 from robustmdp.models import RowSource
@@ -62,7 +62,7 @@ class TensorStream:
 @contextmanager
 def tensor_stream(path: Path) -> Iterator[tuple[TensorStream, Path]]:
     """A stream, and the file to join it to, which becomes `path` in the end."""
-    with whole(path) as part, tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+    with replace_file(path) as part, tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         yield TensorStream(Path(folder)), part
 
 

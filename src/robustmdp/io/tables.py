@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.table import Table
 
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
@@ -24,7 +24,7 @@ def write_table(table: Table, path: str | Path, format: str | None = None) -> Pa
     """
     target = Path(path)
     kind = format_of(target, format, "a table")
-    with whole(target) as part:
+    with replace_file(target) as part:
         _WRITERS[kind](table, part)
     return target
 

@@ -19,7 +19,7 @@ from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.meta import Meta, decoded, notes_on
 from robustmdp.io.validation import checked_model
-from robustmdp.io.words import said, shown
+from robustmdp.io.words import quote_error, shown
 from robustmdp.models import MDP
 
 # The wide ones come first, so that all of them lie at multiples of their size.
@@ -146,7 +146,7 @@ def read_compressed(path: Path) -> MDP:
                 wanted[:] = np.frombuffer(piece, np.uint8)
             _checks.must(not stream.read(1), f"{name} must end after its arrays: there is more")
     except (pa.ArrowException, OSError) as error:
-        _checks.fail(f"{name} must be a whole zstd file: {said(error)}")
+        _checks.fail(f"{name} must be a whole zstd file: {quote_error(error)}")
     return _model(layout, data, name)
 
 
@@ -163,7 +163,7 @@ def _header(text: bytes, name: str) -> _Header:
     try:
         return msgspec.json.decode(text, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _checks.fail(f"the header of {name} must be that of a model which this package wrote: {said(error)}")
+        _checks.fail(f"the header of {name} must be that of a model which this package wrote: {quote_error(error)}")
 
 
 def _layout(header: _Header, start: int, name: str) -> Layout:

@@ -12,6 +12,7 @@ from robustmdp.io.meta import Meta
 from robustmdp.models import MDP, Noise
 from robustmdp.models.consistency import TYPES, Arrays, checked_arrays
 from robustmdp.models.labels import Labels, checked_initial, read_only
+from robustmdp.models.mdp import from_checked
 
 
 def checked_model(arrays: Arrays, meta: Meta, name: str) -> MDP:
@@ -21,7 +22,8 @@ def checked_model(arrays: Arrays, meta: Meta, name: str) -> MDP:
     noise = None
     if meta.noise is not None:
         noise = Noise.from_builtins(meta.noise, arrays["probabilities"][: len(meta.noise)], name)
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         **checked_arrays({kind: arrays[kind] for kind in TYPES}, meta.n_actions, name, noise),
         n_actions=meta.n_actions,
         discount=meta.discount,

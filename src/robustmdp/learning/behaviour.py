@@ -11,18 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
 
-IntArray = npt.NDArray[Any]
-OwnBehaviour = Callable[[int, int, FloatArray, IntArray], npt.ArrayLike]
+OwnBehaviour = Callable[[int, int, FloatArray, IndexArray], npt.ArrayLike]
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy:
     """The greedy action of the learner's current Q with probability 1 - epsilon, otherwise any action.
 
-    Ties, also between actions that nobody has tried, are broken at random. `epsilon` is a number or a schedule of the
+    Ties, also between actions that were never tried, are broken at random. `epsilon` is a number or a schedule of the
     steps taken so far. The paper's analysis asks for a fixed behaviour policy; one that follows Q is its other open
     question.
 
@@ -57,7 +56,7 @@ class EpsilonGreedy:
 class BehaviourPolicy:
     """A behaviour policy for a world: one of these, or none for uniform."""
 
-    state_ptr: IntArray
+    state_ptr: IndexArray
     probabilities: FloatArray | None = None  # of each pair
     epsilon: Numbers | None = None
     function: OwnBehaviour | None = None
@@ -88,7 +87,9 @@ class BehaviourPolicy:
         return lambda step, state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
 
 
-def check_behaviour(behaviour: Any, state_ptr: IntArray, actions: IntArray | None, n_actions: int) -> BehaviourPolicy:
+def check_behaviour(
+    behaviour: Any, state_ptr: IndexArray, actions: IndexArray | None, n_actions: int
+) -> BehaviourPolicy:
     """Check a behaviour policy: None for uniform, (A,) or (S, A) probabilities, EpsilonGreedy, or a function."""
     if behaviour is None:
         return BehaviourPolicy(state_ptr)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.learning import settings
 from robustmdp.learning.runs import WATCHED, Learner, Record, Run
 from robustmdp.learning.sources.base import check_reward_range
@@ -169,7 +169,7 @@ def write(run: Run, path: Path, every: int) -> None:
     )
     head.checksum = _checksum(head, tensors)
     data = save(tensors, metadata={"robustmdp": msgspec.json.encode(head).decode()})
-    with whole(path) as part:
+    with replace_file(path) as part:
         part.write_bytes(data)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.sources import Shape
 from robustmdp.learning.tables import LearnerState
@@ -154,14 +154,14 @@ def _tables_of(state: LearnerState, n_pairs: int, pairs: slice) -> dict[str, npt
     }
 
 
-def _choose(q: FloatArray, block: Block) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+def _choose(q: FloatArray, block: Block) -> tuple[FloatArray, IntArray]:
     """The value of each state and the pairs of its policy: the greedy ones, or all that a given policy mixes."""
     if block.mixture is None:
         return greedy_pairs(q, block.starts)
     return block.over_policy(q), np.arange(q.shape[1])
 
 
-def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, IntArray]:
     """The largest q of each state, and the first pair that has it; q is (R, P)."""
     sizes = np.diff(starts, append=q.shape[1])
     top = np.maximum.reduceat(q, starts, axis=1)

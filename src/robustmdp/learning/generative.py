@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import IntArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning import running
 from robustmdp.learning.levels import check_learnable
@@ -43,11 +43,11 @@ def check_inner_steps(given: Any) -> InnerSteps:
     return tuple(tuple(row) for row in table.tolist())
 
 
-def _repeat(function: Callable[[int], int], n_pairs: int, iteration: int) -> npt.NDArray[np.int64]:
+def _repeat(function: Callable[[int], int], n_pairs: int, iteration: int) -> IntArray:
     return np.full(n_pairs, _checks.positive_integer(f"inner_steps of iteration {iteration}", function(iteration)))
 
 
-def _constant(steps: npt.NDArray[np.int64], iteration: int) -> npt.NDArray[np.int64]:
+def _constant(steps: IntArray, iteration: int) -> IntArray:
     del iteration
     return steps
 
@@ -145,7 +145,7 @@ class GenerativeQLearning(Runnable):
             burn_in=burn_in,
         )
 
-    def inner_steps_of(self, shape: Shape) -> Callable[[int], npt.NDArray[np.int64]]:
+    def inner_steps_of(self, shape: Shape) -> Callable[[int], IntArray]:
         """The inner steps of each pair, (n_pairs,), as a function of the outer iteration."""
         if callable(self.inner_steps):
             return partial(_repeat, self.inner_steps, shape.n_pairs)

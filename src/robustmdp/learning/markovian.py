@@ -31,7 +31,7 @@ from robustmdp.models import MDP
 class MarkovianQLearning(Runnable):
     """Q(s_t,a_t) <- (1-beta) Q(s_t,a_t) + beta (r + discount J(eta(s_t,a_t), V; s_{t+1})), along one trajectory.
 
-    The default is our best: steps shrink with the visits of each pair, so that nobody must know d_min, d_max or kappa;
+    The default is our best: steps shrink with the visits of each pair, so that one need not know d_min, d_max or kappa;
     otherwise it is `GenerativeQLearning`'s update, and what is said there of memory and of a radius holds here.
     `paper` gives Algorithm 2 with the readings that keep it finite, or as printed to the letter.
 

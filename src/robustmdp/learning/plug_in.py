@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.learning.behaviour import EpsilonGreedy
 from robustmdp.learning.runnable import Runnable
@@ -121,7 +120,7 @@ class _CountState(LearnerState):
             low, high = self.extent[index]
             self.extent[index] = min(low, rewards.min()), max(high, rewards.max())
 
-    def _number_endings(self, rewards: FloatArray, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def _number_endings(self, rewards: FloatArray, ended: BoolArray) -> IntArray:
         """The number of each ending's reward, 0 elsewhere."""
         most = min(_ENDINGS, self._shape.n_states) - 1
         numbers = np.zeros(len(rewards), np.int64)

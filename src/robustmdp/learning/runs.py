@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.sources import ModelSource, Shape, Source
 from robustmdp.learning.tables import LearnerState
@@ -67,7 +67,7 @@ class Record(NamedTuple):
     """An entry of the trace; samples and errors (or residuals) per replication."""
 
     step: int
-    samples: npt.NDArray[np.int64]
+    samples: IntArray
     errors: FloatArray
 
 

@@ -253,7 +253,7 @@ def _paper_interval(ambiguity: Ambiguity, shape: Shape, inside: bool) -> tuple[f
 class PrintedTrajectoryState(_PrintedState, TransitionState):
     """Algorithm 2 as printed (core/learning/printed.hpp), with the readings of its repairs unless `literal`.
 
-    Where nobody knows d_min and d_max, on which the steps of Theorem 5.1 depend, they are estimated: at steps
+    Where d_min and d_max are not known, on which the steps of Theorem 5.1 depend, they are estimated: at steps
     1, 2, 4, ... from the visits so far, of the pairs that were visited.
     """
 

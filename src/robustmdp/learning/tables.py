@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.models import columns
@@ -65,7 +65,7 @@ class LearnerState:
 
     tables: Tables
     extent: FloatArray
-    diverged: npt.NDArray[np.int64]
+    diverged: IntArray
     q_steps: Numbers
     by_visits: bool
     inside: bool

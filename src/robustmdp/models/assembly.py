@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IndexArray, IntArray
 from robustmdp.models.columns import LARGEST as LARGEST
-from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.mdp import MDP, from_checked
 
 _MUST = {
     **dict.fromkeys(("state", "action", "next_state"), f"lie in 0..{LARGEST}"),
@@ -26,12 +27,12 @@ _MUST = {
 class Block(NamedTuple):
     """Some transitions: equally long 1-D arrays; `outcome` is empty where there are none."""
 
-    state: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int64]
-    next_state: npt.NDArray[np.int64]
-    probability: npt.NDArray[np.float64]
-    reward: npt.NDArray[np.float64]
-    outcome: npt.NDArray[np.int64]
+    state: IntArray
+    action: IntArray
+    next_state: IntArray
+    probability: FloatArray
+    reward: FloatArray
+    outcome: IntArray
 
 
 class Rows(NamedTuple):
@@ -41,12 +42,12 @@ class Rows(NamedTuple):
     depend on the successor.
     """
 
-    indptr: IntArray
-    indices: IntArray
+    indptr: IndexArray
+    indices: IndexArray
     probabilities: FloatArray
     rewards: FloatArray
-    states: IntArray
-    actions: IntArray
+    states: IndexArray
+    actions: IndexArray
     largest_state: int = -1
     largest_state_row: int = -1
     rewards_on_successors: bool = True
@@ -133,8 +134,8 @@ def _merge_successors(arrays: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def merge_successors(
-    row: IntArray, key: IntArray, probability: FloatArray, reward: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    row: IndexArray, key: IndexArray, probability: FloatArray, reward: FloatArray
+) -> tuple[IndexArray, IndexArray, FloatArray, FloatArray]:
     """Sorted by row and successor, with equal entries merged: probabilities add, rewards take their mean."""
     rising = row[1:] > row[:-1]
     level = (row[1:] == row[:-1]) & (key[1:] >= key[:-1])
@@ -155,8 +156,8 @@ def merge_successors(
 
 
 def merge_rows(
-    indptr: IntArray, indices: IntArray, probabilities: FloatArray, rewards: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    indptr: IndexArray, indices: IndexArray, probabilities: FloatArray, rewards: FloatArray
+) -> tuple[IndexArray, IndexArray, FloatArray, FloatArray]:
     """Rows in any order, which may repeat successors, as sorted rows without repetition; all ends become one."""
     lengths = np.diff(indptr)
     row = np.repeat(np.arange(len(lengths)), lengths)
@@ -166,7 +167,7 @@ def merge_rows(
     return indptr, indices, probabilities, rewards_by_pair(by_entry, indptr)
 
 
-def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+def _ranges(starts: IndexArray, sizes: IndexArray) -> IndexArray:
     """start, start + 1, ... for each start, one behind the other."""
     return np.asarray(np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
 
@@ -182,7 +183,8 @@ def to_mdp(
 ) -> MDP:
     """The model of complete and checked rows; `by_pair` keeps one reward per pair where that is enough."""
     n_actions = int(rows.actions.max()) + 1 if n_actions is None else n_actions
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         indptr=rows.indptr,
         indices=rows.indices,
         probabilities=rows.probabilities,
@@ -200,7 +202,7 @@ def _rewards(rows: Rows) -> FloatArray:
     return rewards_by_pair(rows.rewards, rows.indptr) if rows.rewards_on_successors else rows.rewards[rows.indptr[:-1]]
 
 
-def rewards_by_pair(reward: FloatArray, indptr: IntArray) -> FloatArray:
+def rewards_by_pair(reward: FloatArray, indptr: IndexArray) -> FloatArray:
     """One reward per pair where it does not depend on the successor, otherwise one per transition."""
     first = reward[indptr[:-1]]
     low = np.minimum.reduceat(reward, indptr[:-1])

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
 from robustmdp.models.assembly import Rows, merge_successors, to_mdp
 from robustmdp.models.frames import Frame
 from robustmdp.models.headers import OUTCOME, find_model_columns
-from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.mdp import MDP
 from robustmdp.models.naming import Names
 
 
@@ -43,7 +44,7 @@ def _is_sparse_list(thing: Any) -> bool:
     return isinstance(thing, (list, tuple)) and len(thing) > 0 and all(hasattr(item, "tocsr") for item in thing)
 
 
-def _dense_entries(transitions: Any) -> tuple[IntArray, IntArray, IntArray, FloatArray, tuple[int, int]]:
+def _dense_entries(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     array = columns.real_numbers("transitions", transitions)
     _checks.must(
         array.ndim == 3 and array.shape[0] == array.shape[2] and array.size > 0,
@@ -53,7 +54,7 @@ def _dense_entries(transitions: Any) -> tuple[IntArray, IntArray, IntArray, Floa
     return state, action, following, array[state, action, following], (array.shape[0], array.shape[1])
 
 
-def _sparse_entries(matrices: Sequence[Any]) -> tuple[IntArray, IntArray, IntArray, FloatArray, tuple[int, int]]:
+def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     n_states = matrices[0].shape[0]
     parts = []
     for index, matrix in enumerate(matrices):
@@ -81,7 +82,7 @@ def _checked_csr(name: str, matrix: Any) -> Any:
 
 
 def _rewards_of_entries(
-    rewards: Any, state: IntArray, action: IntArray, following: IntArray, shape: tuple[int, int]
+    rewards: Any, state: IndexArray, action: IndexArray, following: IndexArray, shape: tuple[int, int]
 ) -> FloatArray:
     """The reward of each transition, whatever the rewards depend on."""
     n_states, n_actions = shape
@@ -165,13 +166,13 @@ def from_frame(frame: Any, discount: float) -> MDP:
 
 
 def _assemble(
-    entries: tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray],
+    entries: tuple[IndexArray, IndexArray, IndexArray, FloatArray, FloatArray],
     shape: tuple[int, int],
     discount: float,
     *,
     names: Names,
     where: str,
-    ends: npt.NDArray[np.bool_] | None = None,
+    ends: BoolArray | None = None,
 ) -> MDP:
     """Sort, merge, check and store."""
     state, action, following, probability, reward = entries
@@ -202,7 +203,12 @@ def _assemble(
 
 
 def _check_entries(
-    state: IntArray, action: IntArray, following: IntArray, probability: FloatArray, reward: FloatArray, where: str
+    state: IndexArray,
+    action: IndexArray,
+    following: IndexArray,
+    probability: FloatArray,
+    reward: FloatArray,
+    where: str,
 ) -> None:
     for label, wrong, must in (
         ("probability", ~np.isfinite(probability), "be finite"),
@@ -217,7 +223,7 @@ def _check_entries(
             _checks.fail(f"the {label} of each transition must {must}: got {value:g} at {place}")
 
 
-def _check_actions(pair_states: IntArray, n_states: int, state_names: Sequence[str] | None) -> None:
+def _check_actions(pair_states: IndexArray, n_states: int, state_names: Sequence[str] | None) -> None:
     """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
     present = pair_states[np.flatnonzero(np.diff(pair_states, prepend=-1))]
     if len(present) < n_states:

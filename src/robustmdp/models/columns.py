@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 
 LARGEST = 2**31 - 2  # states and actions are stored in 32 bits, and the end needs a number, too
 NAMES = ("state", "action", "next_state", "probability", "reward")  # of what says one transition
@@ -36,7 +37,7 @@ class Words:
     ([0, 1, 0], ['keep', 'repair'], ['keep', 'repair', 'keep'])
     """
 
-    codes: npt.NDArray[np.int64]
+    codes: IntArray
     words: Sequence[Any]
 
     @staticmethod
@@ -119,7 +120,7 @@ def _is_masked(value: Any) -> bool:
     return bool(suspects) and any(_is_masked(item) for item in value if isinstance(item, suspects))
 
 
-def real_numbers(name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS) -> npt.NDArray[np.float64]:
+def real_numbers(name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS) -> FloatArray:
     """float64, contiguous where they are 1-D; NaN and infinities pass."""
     if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
         return value
@@ -129,9 +130,7 @@ def real_numbers(name: str, value: Any, place: Place | None = None, *, kinds: st
         return np.asarray(numbers, dtype=np.float64, order="C" if numbers.ndim == 1 else None)
 
 
-def finite_numbers(
-    name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS
-) -> npt.NDArray[np.float64]:
+def finite_numbers(name: str, value: Any, place: Place | None = None, *, kinds: str = NUMBERS) -> FloatArray:
     """The same without NaN and infinities."""
     numbers = real_numbers(name, value, place, kinds=kinds)
     refuse_where(~np.isfinite(numbers), "be finite", name, numbers, place)
@@ -140,7 +139,7 @@ def finite_numbers(
 
 def whole_numbers(
     name: str, value: Any, most: int | None = None, place: Place | None = None, *, kinds: str = NUMBERS
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Contiguous int64 in 0..most; checked before they are converted, since that wraps."""
     raw = array_of(name, value)
     numbers = _numbers("be a whole number", name, raw, place, kinds)
@@ -154,7 +153,7 @@ def whole_numbers(
     return np.asarray(numbers, dtype=np.int64, order="C")
 
 
-def flags(name: str, value: Any, place: Place | None = None) -> npt.NDArray[np.bool_]:
+def flags(name: str, value: Any, place: Place | None = None) -> BoolArray:
     """Contiguous bool, from 0 and 1 and from words, too."""
     raw = column_of(name, value)
     if isinstance(raw, Words):
@@ -187,9 +186,7 @@ def _numbers(must: str, name: str, raw: npt.NDArray[Any], place: Place | None, k
         _checks.fail(f"{name} must hold numbers below 1.8e308: got a larger one")
 
 
-def refuse_where(
-    wrong: npt.NDArray[np.bool_], must: str, name: str, values: npt.NDArray[Any], place: Place | None = None
-) -> None:
+def refuse_where(wrong: BoolArray, must: str, name: str, values: npt.NDArray[Any], place: Place | None = None) -> None:
     """Name the first wrong entry, if there is one."""
     if wrong.any():
         refuse(int(np.argmax(wrong)), must, name, values, place)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.models import columns, row_sums
 from robustmdp.models.noise import Noise
 
@@ -120,16 +121,12 @@ def _pieces(count: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
 
 
-def _refuse(
-    wrong: npt.NDArray[np.bool_], kind: str, array: npt.NDArray[Any], start: int, must: str, place: columns.Place
-) -> None:
+def _refuse(wrong: BoolArray, kind: str, array: npt.NDArray[Any], start: int, must: str, place: columns.Place) -> None:
     if wrong.any():
         columns.refuse(start + int(wrong.argmax()), must, kind, array, place)
 
 
-def check_pointers(
-    kind: str, pointers: npt.NDArray[np.int64], ends: tuple[int | None, int | None], place: columns.Place
-) -> None:
+def check_pointers(kind: str, pointers: IntArray, ends: tuple[int | None, int | None], place: columns.Place) -> None:
     """From one end to the other, where they are known, rising: every state has an action, every action a successor."""
     first, last = ends
     if first is not None:
@@ -141,7 +138,7 @@ def check_pointers(
         _checks.must(pointers[-1] == last, f"{kind} must end at {last}: got {pointers[-1]} at {place(kind, -1)}")
 
 
-def _check_rewards(rewards: npt.NDArray[np.float64], place: columns.Place) -> None:
+def _check_rewards(rewards: FloatArray, place: columns.Place) -> None:
     for start, stop in _pieces(len(rewards)):
         _refuse(~np.isfinite(rewards[start:stop]), "rewards", rewards, start, "be finite", place)
 
@@ -174,9 +171,7 @@ def _check_entries(arrays: Arrays, n_states: int, place: columns.Place, *, rises
         _refuse(~((weights > 0) & (weights < np.inf)), "probabilities", probabilities, start, "be positive", place)
 
 
-def _check_noise(
-    indptr: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], noise: Noise, place: columns.Place
-) -> None:
+def _check_noise(indptr: npt.NDArray[Any], probabilities: FloatArray, noise: Noise, place: columns.Place) -> None:
     """Each row is the distribution of the noise."""
     size, n_pairs = len(noise), len(indptr) - 1
     for first, last in _pieces(n_pairs):

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
+from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models.columns import Words
 from robustmdp.models.frames import is_frame
-from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.mdp import MDP
 from robustmdp.models.naming import Numbering
 from robustmdp.models.trajectory import Trajectory
 from robustmdp.models.transitions import Transitions
@@ -44,11 +45,11 @@ class Counts:
     ([3.0, 1.0], [0.625, 0.375])
     """
 
-    state: IntArray
-    action: IntArray
-    indptr: IntArray
-    next_state: IntArray
-    ended: npt.NDArray[np.bool_]
+    state: IndexArray
+    action: IndexArray
+    indptr: IndexArray
+    next_state: IndexArray
+    ended: BoolArray
     count: FloatArray
     reward: FloatArray
     n_states: int
@@ -81,7 +82,7 @@ class Counts:
         return self.table(self.total, 0.0)
 
     @property
-    def unseen(self) -> IntArray:
+    def unseen(self) -> IndexArray:
         """The (state, action) of each pair that was never seen, listed or not, (n, 2)."""
         return np.argwhere(self.visits == 0)
 
@@ -168,7 +169,7 @@ class Counts:
             action_names=self.action_names[: int(action.max()) + 1] if self.action_names else None,
         )
 
-    def _entries(self, tally: Tally) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _entries(self, tally: Tally) -> tuple[IndexArray, FloatArray, FloatArray]:
         lengths = np.diff(self.indptr)
         state, action = np.repeat(self.state, lengths), np.repeat(self.action, lengths)
         return tally.key(state, action, self.next_state, self.ended), self.count, self.reward
@@ -192,7 +193,7 @@ class Estimate(NamedTuple):
 
     model: MDP
     counts: Counts
-    unseen: IntArray
+    unseen: IndexArray
 
 
 def estimate(log: Any, discount: float | None = None, *, smoothing: str = "half", known: MDP | None = None) -> Estimate:
@@ -226,7 +227,7 @@ def estimate(log: Any, discount: float | None = None, *, smoothing: str = "half"
     return Estimate(counts.model(_checks.model_discount(chosen), smoothing), counts, counts.unseen)
 
 
-def _numbers_in(kind: str, names: tuple[str, ...] | None, others: tuple[str, ...] | None, count: int) -> IntArray:
+def _numbers_in(kind: str, names: tuple[str, ...] | None, others: tuple[str, ...] | None, count: int) -> IndexArray:
     """The numbers that names have elsewhere; the same numbers where either side has none."""
     if names is None or others is None or names == others:
         return np.arange(count)
@@ -252,7 +253,7 @@ class Tally:
             n_states * n_actions * self.width < 2**63,
             f"transitions must be few enough to number them: got {n_states} states and {n_actions} actions",
         )
-        self.keys: IntArray = np.empty(0, np.int64)
+        self.keys: IndexArray = np.empty(0, np.int64)
         self.counts, self.sums, self.lowest, self.highest = (np.empty(0) for _ in range(4))
 
     @property
@@ -268,13 +269,13 @@ class Tally:
         shape = self.n_states, self.n_actions
         return np.bincount(self.keys // self.width, self.counts, math.prod(shape)).reshape(shape).astype(np.float64)
 
-    def key(self, state: Any, action: Any, next_state: Any, ended: Any) -> IntArray:
+    def key(self, state: Any, action: Any, next_state: Any, ended: Any) -> IndexArray:
         """One number per transition."""
         pair = np.asarray(state, np.int64) * self.n_actions + action
-        key: IntArray = pair * self.width + np.asarray(ended, np.int64) * self.n_states + next_state
+        key: IndexArray = pair * self.width + np.asarray(ended, np.int64) * self.n_states + next_state
         return key
 
-    def list_endings(self, pairs: IntArray, rewards: FloatArray) -> None:
+    def list_endings(self, pairs: IndexArray, rewards: FloatArray) -> None:
         """List a model's endings, sorted by pair.
 
         A model does not keep where an episode ended: an ending that was seen is taken for the one with the nearest
@@ -299,7 +300,7 @@ class Tally:
         key = self.key(piece.state, piece.action, piece.next_state, piece.terminated)
         self.merge(key, np.ones(len(key)), piece.reward)
 
-    def merge(self, key: IntArray, counts: FloatArray, rewards: FloatArray) -> None:
+    def merge(self, key: IndexArray, counts: FloatArray, rewards: FloatArray) -> None:
         """Add transitions that came `counts` times with these mean rewards."""
         keys, place = np.unique(np.concatenate([self.keys, key]), return_inverse=True)
         known, added = place[: len(self.keys)], place[len(self.keys) :]
@@ -329,7 +330,7 @@ class Tally:
         )
 
 
-def _grouped(pairs: IntArray, rewards: FloatArray) -> Iterator[tuple[int, list[float]]]:
+def _grouped(pairs: IndexArray, rewards: FloatArray) -> Iterator[tuple[int, list[float]]]:
     """The rewards of each pair, which are sorted."""
     together = zip(pairs.tolist(), rewards.tolist(), strict=True)
     for pair, entries in groupby(together, key=itemgetter(0)):

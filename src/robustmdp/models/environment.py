@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.models.mdp import MDP
 from robustmdp.models.start import distribution
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may not be installed

@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.models import columns, row_sums
 from robustmdp.models.space import place_of_name
-
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Labels(dict[str, BoolArray]):

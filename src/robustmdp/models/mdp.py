@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
+from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, row_sums
-from robustmdp.models.labels import BoolArray, Labels, checked_initial, checked_labels, same_labels
+from robustmdp.models.labels import Labels, checked_initial, checked_labels, same_labels
 from robustmdp.models.noise import Noise
-from robustmdp.models.space import FloatArray as FloatArray
-from robustmdp.models.space import IntArray as IntArray
 from robustmdp.models.space import StateActionSpace
 from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+Model = TypeVar("Model", bound="MDP")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,12 +53,12 @@ class MDP(StateActionSpace):
     (2, 1, 3)
     """
 
-    indptr: IntArray
-    indices: IntArray
+    indptr: IndexArray
+    indices: IndexArray
     probabilities: FloatArray
     rewards: FloatArray
-    state_ptr: IntArray
-    actions: IntArray
+    state_ptr: IndexArray
+    actions: IndexArray
     n_actions: int
     discount: float
     state_names: tuple[str, ...] | None = None
@@ -83,45 +84,6 @@ class MDP(StateActionSpace):
             "noise": self.noise,
         }
         self._set(values)
-
-    @classmethod
-    def _of_checked(
-        cls,
-        *,
-        indptr: IntArray,
-        indices: IntArray,
-        probabilities: FloatArray,
-        rewards: FloatArray,
-        state_ptr: IntArray,
-        actions: IntArray,
-        n_actions: int,
-        discount: float,
-        state_names: tuple[str, ...] | None = None,
-        action_names: tuple[str, ...] | None = None,
-        labels: Labels | None = None,
-        initial: FloatArray | None = None,
-        noise: Noise | None = None,
-    ) -> Self:
-        """A model of what is known to be consistent, without the checks; the arrays become read-only."""
-        mdp = object.__new__(cls)
-        mdp._set(
-            {
-                "indptr": indptr,
-                "indices": indices,
-                "probabilities": probabilities,
-                "rewards": rewards,
-                "state_ptr": state_ptr,
-                "actions": actions,
-                "n_actions": n_actions,
-                "discount": discount,
-                "state_names": state_names,
-                "action_names": action_names,
-                "labels": Labels() if labels is None else labels,
-                "initial": initial,
-                "noise": noise,
-            }
-        )
-        return mdp
 
     def _set(self, values: dict[str, Any]) -> None:
         for name in consistency.TYPES:
@@ -408,7 +370,9 @@ class MDP(StateActionSpace):
         rewards = rewards[kept] if self.rewards_on_successors else self.rewards
         return self._with_rows(indptr, successor[kept], given[kept], rewards)
 
-    def _with_rows(self, indptr: IntArray, indices: IntArray, probabilities: FloatArray, rewards: FloatArray) -> MDP:
+    def _with_rows(
+        self, indptr: IndexArray, indices: IndexArray, probabilities: FloatArray, rewards: FloatArray
+    ) -> MDP:
         """The same pairs with other rows, whose probabilities are this model's to change; without the noise."""
         if self.noise is not None:
             from robustmdp.models.assembly import merge_rows
@@ -441,7 +405,7 @@ class MDP(StateActionSpace):
             actions=self.actions[chosen],
         )
 
-    def transitions_of(self, pairs: IntArray) -> IntArray:
+    def transitions_of(self, pairs: IndexArray) -> IndexArray:
         """The numbers of the transitions of some pairs, one pair after the other."""
         lengths = np.diff(self.indptr)[pairs]
         ends = np.cumsum(lengths)
@@ -571,3 +535,10 @@ class MDP(StateActionSpace):
 
 
 _FIELDS = tuple(field.name for field in fields(MDP))
+
+
+def from_checked(kind: type[Model], **parts: Any) -> Model:
+    """A model of parts that are known to be consistent, named as there, unchecked; arrays become read-only."""
+    model = object.__new__(kind)
+    model._set(dict.fromkeys(_FIELDS) | {"labels": Labels()} | parts)
+    return model

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import IntArray
 from robustmdp.models import columns
 from robustmdp.models.columns import Column, Place, Words
 
@@ -43,7 +43,7 @@ class Numbering:
         """In the order of their letters."""
         return Numbering.of(sorted(words))
 
-    def encode(self, name: str, column: Column, place: Place | None = None) -> npt.NDArray[np.int64]:
+    def encode(self, name: str, column: Column, place: Place | None = None) -> IntArray:
         """The numbers of a column of words, or an error that names the first entry without one."""
         words = check_words(name, column, place)
         codes = np.array([self.numbers.get(word, -1) for word in words.words], np.int64)[words.codes]

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.models import columns, row_sums
 from robustmdp.models.labels import read_only
-
-FloatArray = npt.NDArray[np.float64]
 
 _STORED = "biufU"  # kinds of values that files can hold
 

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustmdp.models.mdp import MDP
+from robustmdp._arrays import IndexArray
+from robustmdp.models.mdp import MDP, from_checked
 from robustmdp.models.noise import Noise
 from robustmdp.models.row_source import Rows
-from robustmdp.models.space import IntArray, StateActionSpace
+from robustmdp.models.space import StateActionSpace
 
 
 class Sizes(NamedTuple):
@@ -112,7 +113,7 @@ class Part(MDP):
 
     outline: Outline
     first: int
-    columns: IntArray | None
+    columns: IndexArray | None
 
     @classmethod
     def of(cls, rows: Rows, outline: Outline, first: int, *, compact: bool = False) -> Part:
@@ -131,9 +132,9 @@ class Part(MDP):
         return cls._with_columns(rows, outline, first, columns)
 
     @classmethod
-    def _with_columns(cls, rows: Rows, outline: Outline, first: int, columns: IntArray | None) -> Part:
-        part = cls._of_checked(
-            **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
+    def _with_columns(cls, rows: Rows, outline: Outline, first: int, columns: IndexArray | None) -> Part:
+        part = from_checked(
+            cls, **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
         )
         part.__dict__.update(outline=outline, first=first, columns=columns)
         return part
@@ -151,7 +152,7 @@ class Part(MDP):
         """The column of the part's first state."""
         return self.first if self.columns is None else int(np.searchsorted(self.columns, self.first))
 
-    def states_of_columns(self, indices: IntArray) -> IntArray:
+    def states_of_columns(self, indices: IndexArray) -> IndexArray:
         """The numbers in the whole model of columns to which rows lead."""
         if self.columns is None:
             return indices
@@ -197,7 +198,7 @@ def slice_rows(mdp: MDP, first: int, last: int) -> Rows:
     )
 
 
-def successor_states(indices: IntArray, n_states: int) -> IntArray:
+def successor_states(indices: IndexArray, n_states: int) -> IndexArray:
     """The states to which rows lead, rising; not the end."""
     seen = np.zeros(n_states + 1, dtype=bool)
     seen[indices] = True

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models import assembly, columns, consistency, row_sums
-from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.mdp import MDP, from_checked
 
 _FIRST = 1000  # states in the first block
 _GROWTH = 8  # how many times as many a block may have as the one before: rows may be longer there
@@ -25,12 +26,12 @@ class Rows(NamedTuple):
     the end. `rewards` has one entry per pair, or per transition where a reward depends on the successor.
     """
 
-    indptr: IntArray
-    indices: IntArray
+    indptr: IndexArray
+    indices: IndexArray
     probabilities: FloatArray
     rewards: FloatArray
-    state_ptr: IntArray
-    actions: IntArray
+    state_ptr: IndexArray
+    actions: IndexArray
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class RowSource:
         """
         rows = self.part(0, self.n_states)
         consistency.check_room(self.n_states, self.n_actions, len(rows.indices))
-        return MDP._of_checked(**rows._asdict(), n_actions=self.n_actions, discount=self.discount)
+        return from_checked(MDP, **rows._asdict(), n_actions=self.n_actions, discount=self.discount)
 
     def _block(self, first: int, last: int, call: str) -> assembly.Block:
         """The function's columns, with whole numbers in their ranges, sorted."""

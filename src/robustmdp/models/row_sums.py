@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 
 EPSILON = 2.0**-52
 _PIECE = 1 << 18  # transitions at a time, so that a large model needs no memory for its check
@@ -16,11 +17,11 @@ _PIECE = 1 << 18  # transitions at a time, so that a large model needs no memory
 
 def normalise(
     indptr: npt.NDArray[Any],
-    probabilities: npt.NDArray[np.float64],
+    probabilities: FloatArray,
     describe: Callable[[int, float], str],
     *,
     in_place: bool = False,
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """Divide each row whose sum is off by more than rounding by that sum.
 
     A row of n entries is left to the bit where its computed sum differs from 1 by at most n * 2**-52. Summation and

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models import columns
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[Any]
 
 
 class StateActionSpace:
@@ -28,8 +26,8 @@ class StateActionSpace:
     reward_range : the least and the largest reward, or None where they are not known
     """
 
-    state_ptr: IntArray
-    actions: IntArray | None
+    state_ptr: IndexArray
+    actions: IndexArray | None
     n_actions: int
     discount: float
     state_names: tuple[str, ...] | None
@@ -48,7 +46,7 @@ class StateActionSpace:
         return int(self.state_ptr[-1])
 
     @property
-    def states(self) -> IntArray:
+    def states(self) -> IndexArray:
         """The state of each pair, (n_pairs,)."""
         return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
 

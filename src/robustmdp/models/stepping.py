@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency
 from robustmdp.models.assembly import rewards_by_pair
-from robustmdp.models.mdp import MDP, FloatArray, IntArray
+from robustmdp.models.mdp import MDP, from_checked
 from robustmdp.models.noise import Noise
 
 Step = Callable[[Any, Any, Any], Any]
@@ -23,9 +24,9 @@ _NO_STATE = -1  # next state of an action that is unavailable
 class _Combinations(NamedTuple):
     """States, actions and places in the noise, (n,) each."""
 
-    state: IntArray
-    action: IntArray
-    place: IntArray
+    state: IndexArray
+    action: IndexArray
+    place: IndexArray
     noise: Noise
 
     @staticmethod
@@ -70,7 +71,8 @@ def from_noise(step: Step, n_states: int, n_actions: int, noise: Noise, discount
     kept = np.repeat(pairs.ravel(), len(noise))
     indptr = len(noise) * np.arange(len(states) + 1)
     consistency.check_room(n_states, n_actions, int(indptr[-1]))
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         indptr=indptr,
         indices=following[kept].astype(np.int32),
         probabilities=np.tile(noise.probabilities, len(states)),
@@ -168,9 +170,7 @@ def _is_same(one: list[Any], other: list[Any]) -> bool:
     return bool(one[0] == other[0] and one[2] == other[2] and same_reward)
 
 
-def _checked(
-    answers: _Answers, combinations: _Combinations, n_states: int
-) -> tuple[IntArray, FloatArray, npt.NDArray[np.bool_]]:
+def _checked(answers: _Answers, combinations: _Combinations, n_states: int) -> tuple[IndexArray, FloatArray, BoolArray]:
     """Next states, rewards and ends with their types; next state -1 where an action is unavailable."""
     place = combinations.describe
     raw = answers.next_state
@@ -186,7 +186,7 @@ def _checked(
     return np.where(missing, _NO_STATE, following), reward, ended
 
 
-def _available_pairs(following: IntArray, combinations: _Combinations) -> npt.NDArray[np.bool_]:
+def _available_pairs(following: IndexArray, combinations: _Combinations) -> BoolArray:
     """(S * A,) bool: an action is there for all noise, or for none."""
     missing = (following < 0).reshape(-1, len(combinations.noise))
     torn = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display
+from robustmdp._arrays import IntArray
 from robustmdp.models import columns
 from robustmdp.models.columns import Place
 from robustmdp.models.frames import Frame
@@ -372,7 +373,7 @@ def _clean(
     """The columns with their types, or an error that names the first wrong entry of a column."""
     ended = raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool))
 
-    def indices(name: str, kind: int) -> npt.NDArray[np.int64]:
+    def indices(name: str, kind: int) -> IntArray:
         numbering, size = numberings[kind], sizes[kind]
         if numbering is not None:
             return numbering.encode(name, raw[name], place)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.models.columns import Column
 
 INDICES = ("state", "next_state", "action")
@@ -24,11 +25,11 @@ RawColumns = Mapping[str, Column]
 class Transitions(NamedTuple):
     """Equally long 1-D arrays, one entry per transition."""
 
-    state: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int64]
-    reward: npt.NDArray[np.float64]
-    next_state: npt.NDArray[np.int64]
-    terminated: npt.NDArray[np.bool_]
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray
+    terminated: BoolArray
 
 
 class Source(Protocol):
@@ -156,7 +157,7 @@ def each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
     return Transitions(*map(change, transitions))
 
 
-def part(transitions: Transitions, which: slice | npt.NDArray[np.int64]) -> Transitions:
+def part(transitions: Transitions, which: slice | IntArray) -> Transitions:
     """Some of them."""
     return each(lambda column: column[which], transitions)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import threads
@@ -64,7 +64,7 @@ class Response(NamedTuple):
     eta: FloatArray
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """Nature's rows of some pairs, row i at starts[i]:starts[i+1]; what they cost and their multipliers.
 
     `successors` are the states of `data` where nature may add some, else None.
@@ -332,12 +332,12 @@ class RobustBellman:
         return Chain(indptr, indices, data, np.add.reduceat(cost, policy.state_ptr[:-1]), self.mdp.discount)
 
     @property
-    def leads_anywhere(self) -> npt.NDArray[np.bool_]:
+    def leads_anywhere(self) -> BoolArray:
         """Pairs after which nature may lead to any of the candidates of its set, (n_pairs,)."""
         can_move = self.ambiguity.invents & (self._levels > 0.0)
         return np.broadcast_to(can_move, (self.mdp.n_pairs,))
 
-    def can_avoid(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def can_avoid(self, marked: BoolArray) -> BoolArray:
         """Can nature give the marked transitions, (nnz,), no mass, and pay nothing for it? (n_pairs,)
 
         A mass below 1e-12 counts as none: limits such as 0.7 + 0.3 are meant to be 1 and are not in binary.
@@ -351,7 +351,7 @@ class RobustBellman:
         )
         return untouched | self._avoids(model, np.zeros(mdp.n_states + 1))
 
-    def can_avoid_states(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def can_avoid_states(self, marked: BoolArray) -> BoolArray:
         """The same for states, (S + 1,) with the end last; mass may move to states that the set adds."""
         mdp = self.mdp
         if not self.ambiguity.invents:
@@ -362,7 +362,7 @@ class RobustBellman:
         model.add_successors(added)
         return ~np.logical_or.reduceat(marked[mdp.indices], mdp.indptr[:-1]) | self._avoids(model, outcome)
 
-    def _avoids(self, model: _core.Model, outcome: FloatArray) -> npt.NDArray[np.bool_]:
+    def _avoids(self, model: _core.Model, outcome: FloatArray) -> BoolArray:
         """Pairs after which an adverse nature makes the mass that counts in a model vanish."""
         mdp = self.mdp
         lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
@@ -450,17 +450,17 @@ class RobustBellman:
             prepare = self._prepare
             threads.run(lambda lo, hi: prepare(self.model, self._outcome, lo, hi), self._state_ranges, self._workers)
 
-    def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
+    def _respond_to_policy(self, policy: PolicyRows) -> Answer:
         return self._respond(policy.pairs, policy.starts, self._memory)
 
-    def _respond_everywhere(self) -> _Answer:
+    def _respond_everywhere(self) -> Answer:
         return self._respond(None, self.mdp.indptr, np.full_like(self._memory, np.nan))
 
-    def _respond_at(self, pair: int) -> _Answer:
+    def _respond_at(self, pair: int) -> Answer:
         starts = np.append(0, np.diff(self.mdp.indptr)[pair])
         return self._respond(np.array([pair]), starts, np.full_like(self._memory, np.nan))
 
-    def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> _Answer:
+    def _respond(self, pairs: IntArray | None, starts: IntArray, memory: FloatArray) -> Answer:
         """Nature's rows of some pairs; behind the model's successors come those that the set adds."""
         count = len(starts) - 1
         successors = None
@@ -477,7 +477,7 @@ class RobustBellman:
 
         threads.run(task, threads.split(starts, self._parts), self._workers)
         self.rows += count
-        return _Answer(data, penalty, eta, starts, successors)
+        return Answer(data, penalty, eta, starts, successors)
 
     def _starts_with_added(self, starts: IntArray) -> IntArray:
         """Where rows start that have room for the successors that nature may add."""

@@ -6,13 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Bracket, Chain, RobustBellman
 from robustmdp.operators.policy import PolicyRows
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class PinnedBellman(RobustBellman):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.models import MDP
 from robustmdp.models.space import StateActionSpace
 
@@ -54,7 +54,7 @@ def probability_of_likeliest(policy: npt.NDArray[Any]) -> FloatArray:
     return np.ones(len(policy)) if policy.ndim == 1 else np.asarray(policy.max(axis=1))
 
 
-def differ(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def differ(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
     """The states in which two policies do not do the same, (S,); each is (S,) actions or (S, A) probabilities.
 
     >>> differ(np.array([1, 0]), np.array([[0.3, 0.7], [1.0, 0.0]])).tolist()

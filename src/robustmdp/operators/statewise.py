@@ -8,7 +8,7 @@ import numpy.typing as npt
 from robustmdp import _checks, _core
 from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.operators import threads
-from robustmdp.operators.bellman import Bracket, RobustBellman, _Answer
+from robustmdp.operators.bellman import Answer, Bracket, RobustBellman
 from robustmdp.operators.policy import PolicyRows, policy_rows
 
 
@@ -83,7 +83,7 @@ class StatewiseBellman(RobustBellman):
             self._last = policy_rows(self.mdp, self.mdp.table(self._weights, fill=0.0))
         return self._last
 
-    def as_policy(self, rows: PolicyRows) -> npt.NDArray[np.float64]:
+    def as_policy(self, rows: PolicyRows) -> FloatArray:
         return self.mdp.table(self._dense(rows), fill=0.0).copy()
 
     def q_pairs(self, v: npt.ArrayLike) -> FloatArray:
@@ -114,15 +114,15 @@ class StatewiseBellman(RobustBellman):
         weights[rows.pairs] = rows.weights
         return weights
 
-    def _respond_to_policy(self, policy: PolicyRows) -> _Answer:
+    def _respond_to_policy(self, policy: PolicyRows) -> Answer:
         """With the answer of the last sweep, where that is asked for again: it is known by then."""
         is_last = policy is self._last and np.array_equal(self._outcome, self._last_outcome)
         return self._answer(None if is_last else policy, policy.pairs, self._memory)
 
-    def _respond_everywhere(self) -> _Answer:
+    def _respond_everywhere(self) -> Answer:
         return self._answer(self._given, np.arange(self.mdp.n_pairs), np.full_like(self._memory, np.nan))
 
-    def _respond_at(self, pair: int) -> _Answer:
+    def _respond_at(self, pair: int) -> Answer:
         state = int(self.mdp.states[pair])
         return self._answer(self._given, np.array([pair]), np.full_like(self._memory, np.nan), [(state, state + 1)])
 
@@ -132,7 +132,7 @@ class StatewiseBellman(RobustBellman):
         pairs: IntArray,
         memory: FloatArray,
         ranges: list[tuple[int, int]] | None = None,
-    ) -> _Answer:
+    ) -> Answer:
         """Nature's rows at some pairs, of all states or of those of some ranges."""
         mdp = self.mdp
         lengths = np.zeros(mdp.n_pairs, dtype=np.int64)
@@ -150,7 +150,7 @@ class StatewiseBellman(RobustBellman):
         threads.run(task, ranges or self._state_ranges, self._workers)
         self.rows += len(pairs)
         own = np.append(starts[:-1][pairs], starts[-1])
-        return _Answer(data, penalty[pairs], np.full(len(pairs), np.nan), own, None)
+        return Answer(data, penalty[pairs], np.full(len(pairs), np.nan), own, None)
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "given": self._given}

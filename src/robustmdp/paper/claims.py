@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp._arrays import FloatArray
 from robustmdp.table import Table
@@ -104,7 +103,7 @@ def dependence(claims: Table) -> list[str]:
     return sentences
 
 
-def _listed(values: npt.NDArray[np.float64]) -> str:
+def _listed(values: FloatArray) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 

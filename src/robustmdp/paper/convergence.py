@@ -67,7 +67,7 @@ def check(records: Table) -> list[Claim]:
 
 
 def _speed(records: Table) -> Finding:
-    """Iterations after which the error stays below a share of the first one; the share is nobody's choice but ours."""
+    """Iterations after which the error stays below a share of the first one; the share is our choice."""
     parts = []
     for share in _SHARES:
         labels, times = [], []

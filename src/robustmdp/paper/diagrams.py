@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustmdp.paper.figures import Arrow, Diagram, FloatArray
+from robustmdp._arrays import FloatArray
+from robustmdp.paper.figures import Arrow, Diagram
 
 _FINE = np.linspace(0.0, 1.0, 1001)[:, None]
 

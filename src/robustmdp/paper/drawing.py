@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.paper import diagrams
 from robustmdp.paper.figures import (
     Curve,
     Diagram,
     Figure,
-    FloatArray,
     Key,
     Panel,
     Scale,
@@ -317,7 +316,7 @@ def along(panel: Panel, axis: Literal["x", "y"]) -> FloatArray:
     return finite
 
 
-def _spread(x: FloatArray, limit: int) -> npt.NDArray[np.int64]:
+def _spread(x: FloatArray, limit: int) -> IntArray:
     """Half of the points evenly by number, half evenly by its logarithm."""
     last = len(x) - 1
     even = np.linspace(0, last, limit // 2)
@@ -325,7 +324,7 @@ def _spread(x: FloatArray, limit: int) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([even, early]).round().astype(np.int64))
 
 
-def _take(curve: Curve, rows: npt.NDArray[np.int64]) -> Curve:
+def _take(curve: Curve, rows: IntArray) -> Curve:
     low = None if curve.low is None else curve.low[rows]
     high = None if curve.high is None else curve.high[rows]
     return replace(curve, x=curve.x[rows], y=curve.y[rows], low=low, high=high)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.paper import curves
 from robustmdp.paper.figures import Curve, Figure, Key, Panel
 from robustmdp.paper.params import OnLoop, Replications
@@ -68,9 +69,7 @@ def tasks(params: Params) -> list[Item]:
     return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
 
 
-def prefer_rare(
-    state: int, step: int, q: npt.NDArray[np.float64], visits: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.float64]:
+def prefer_rare(state: int, step: int, q: FloatArray, visits: npt.NDArray[np.uint32]) -> FloatArray:
     """Probabilities of actions in proportion to 1/(1 + visits).
 
     >>> prefer_rare(0, 0, np.zeros(2), np.array([0, 3], np.uint32)).tolist()
@@ -78,7 +77,7 @@ def prefer_rare(
     """
     del state, step, q
     wanted = 1.0 / (1.0 + visits)
-    shares: npt.NDArray[np.float64] = wanted / wanted.sum()
+    shares: FloatArray = wanted / wanted.sum()
     return shares
 
 

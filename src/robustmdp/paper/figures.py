@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
+from robustmdp._arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Scale = Literal["linear", "log"]
 Style = Literal["line", "dashed", "dotted", "points", "line+points"]
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from robustmdp import __version__, _checks
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 from robustmdp.io.tables import read_table, write_parquet, write_table
 from robustmdp.paper import NAMES
 from robustmdp.table import Table
@@ -42,8 +42,8 @@ class Folder:
         if mark.exists():
             _check_version(mark)
         else:
-            _refuse_strangers(where)
-            with whole(mark) as part:
+            _refuse_unknown(where)
+            with replace_file(mark) as part:
                 part.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
         with mark.open("rb") as lock:  # the system lets go of it however we end
             _take(lock, where)
@@ -145,11 +145,11 @@ def _make(where: Path) -> None:
         _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
 
 
-def _refuse_strangers(where: Path) -> None:
-    strangers = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
+def _refuse_unknown(where: Path) -> None:
+    unknown = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
     _checks.must(
-        not strangers,
-        f"the output folder must be empty or one of this command's: {where} holds {', '.join(strangers)} of unknown "
+        not unknown,
+        f"the output folder must be empty or one of this command's: {where} holds {', '.join(unknown)} of unknown "
         "origin",
     )
 

@@ -95,11 +95,11 @@ def reproduce(
             folder.keep(name, experiment_named(name).run(params, kept))
         folder.forget(tasks)
         meter.report("drawing")
-        made = draw_all(folder, engine)
+        figures = draw_all(folder, engine)
         if as_csv:
-            for name, table in made.records.items():
+            for name, table in figures.records.items():
                 folder.keep_csv(name, table)
-    return made
+    return figures
 
 
 def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:

@@ -27,7 +27,6 @@ _NAMES = {
     "mlmc": "multilevel Monte Carlo",
 }
 _PRINTED = ("algorithm-1", "algorithm-2")
-_SECONDS_PER_SAMPLE = {"plug-in": 6e-8, "mlmc": 3e-6}
 
 
 @dataclass(frozen=True, kw_only=True)

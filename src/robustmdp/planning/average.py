@@ -40,7 +40,7 @@ from robustmdp.planning.value_iteration import ValueIteration
 from robustmdp.result import Solution, Status
 
 _EPS = float(np.finfo(float).eps)
-_FIRST_LOSS = 1e-6  # values of problems with more are a bad start for those with less, if news has far to go
+_FIRST_LOSS = 1e-6  # values of problems with more are a bad start for those with less, where values propagate slowly
 _LAST_LOSS = 1e-14
 _LEAST_FALL = 0.1  # of the loss from round to round
 _MOST_FALL = 1e-4  # values grow by its inverse until the gain is known better
@@ -112,7 +112,7 @@ class AverageSearch:
         self._ends: list[_Iterate] = []  # of the rounds, or of the doublings
 
     def run(self, start: npt.ArrayLike | None) -> Solution:
-        """Until the bounds are close enough, somebody stops it, or no more is gained."""
+        """Until the bounds are close enough, a callback stops it, or no more is gained."""
         given = check_start(start, self.bellman.mdp)
         if given is not None:
             self._v = given

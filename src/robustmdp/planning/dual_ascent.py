@@ -43,6 +43,7 @@ class DualAscent:
     inner_steps: int = 100
     step: float | None = None
     warm_start: bool = True
+    fixed_steps = True
 
     def __post_init__(self) -> None:
         _types.check_fields(self)
@@ -56,11 +57,6 @@ class DualAscent:
     def max_steps(self) -> int:
         """All steps are taken."""
         return self.steps
-
-    @property
-    def fixed_steps(self) -> bool:
-        """All steps are taken."""
-        return True
 
     def iterate(
         self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None

@@ -42,15 +42,11 @@ class PolicyIteration:
     """
 
     max_steps: int = 1000
+    fixed_steps = False
 
     def __post_init__(self) -> None:
         _types.check_fields(self)
         _checks.positive_integer("max_steps", self.max_steps)
-
-    @property
-    def fixed_steps(self) -> bool:
-        """The tolerance may end it."""
-        return False
 
     def iterate(
         self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None
@@ -151,7 +147,7 @@ class Work:
     def nested(self, progress: Progress) -> Progress:
         """Solve for nature's best answer to the greedy policy, closely enough for it to improve, then look ahead.
 
-        The sweeps after it are cheap beside that solve and carry its news far.
+        The sweeps after it are cheap beside that solve and propagate its values far.
         """
         v = self._answer(progress)
         if self.bellman.ambiguity.is_nominal and self.policy is None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Response
@@ -22,7 +22,6 @@ from robustmdp.planning.totals.problem import Problem, Rule, total_reward
 from robustmdp.planning.totals.search import Search
 from robustmdp.result import Solution
 
-BoolArray = npt.NDArray[np.bool_]
 _PER_STEP = 0.99  # of a probability, in the guess with which a search begins
 
 States = str | Sequence[int] | npt.NDArray[Any]
@@ -185,7 +184,7 @@ class _Question:
         guess = np.where(bellman.pinned, bellman.values, self.sign * size * steps)
         return Problem(bellman, None, lower, upper, False, floor, ceiling, "reward until the goal", guess)
 
-    def _steps(self, pinned: BoolArray, forbidden: BoolArray | None = None) -> npt.NDArray[np.int64]:
+    def _steps(self, pinned: BoolArray, forbidden: BoolArray | None = None) -> IntArray:
         """How many steps the goal is away at least, (S,), -1 where it cannot be reached: a start that leads there."""
         usable = ~pinned[self.mdp.states]
         if forbidden is not None:

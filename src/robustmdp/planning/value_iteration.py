@@ -30,17 +30,13 @@ class ValueIteration:
 
     stopping: str = "span"
     max_steps: int = 1_000_000
+    fixed_steps = False
 
     def __post_init__(self) -> None:
         _types.check_fields(self)
         if self.stopping not in ("span", "residual"):
             _checks.nearest("stopping", self.stopping, ("span", "residual"))
         _checks.positive_integer("max_steps", self.max_steps)
-
-    @property
-    def fixed_steps(self) -> bool:
-        """The tolerance may end it."""
-        return False
 
     def iterate(
         self, bellman: RobustBellman, policy: PolicyRows | None, tol: float, start: FloatArray | None = None

@@ -6,6 +6,7 @@ import numpy as np
 
 from robustmdp import _checks, _types
 from robustmdp.models import MDP, row_sums
+from robustmdp.models.mdp import from_checked
 
 _CHUNK = 1 << 16
 
@@ -38,7 +39,8 @@ def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, se
         probabilities[block] = np.maximum(spacings, np.finfo(float).tiny)
     indptr = np.arange(0, pairs * k + 1, k, dtype=np.int64)
     row_sums.normalise(indptr, probabilities.reshape(-1), "row {} sums to {}".format, in_place=True)
-    return MDP._of_checked(
+    return from_checked(
+        MDP,
         indptr=indptr,
         indices=indices.reshape(-1),
         probabilities=probabilities.reshape(-1),

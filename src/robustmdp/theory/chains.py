@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.models import MDP
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class _Chain(NamedTuple):
     """The chain of states, (S, S), which states it can reach from the start, and those of its one recurrent class."""
 
     matrix: sp.csr_array
-    is_reachable: npt.NDArray[np.bool_]
+    is_reachable: BoolArray
     recurrent: IntArray
 
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity.distance import distance
 from robustmdp.divergences import FDivergence
-
-FloatArray = npt.NDArray[np.float64]
 
 SIMULATIONS = 4000
 KEPT_BACK = 0.39  # of the allowed error: counts are whole numbers, and the truth is not the estimate

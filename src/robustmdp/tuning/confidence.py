@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
+from robustmdp._arrays import FloatArray
 from robustmdp.divergences import FDivergence, TotalVariation, check_divergence
 from robustmdp.models import Counts
 from robustmdp.tuning.bootstrap import Bootstrap, nominal
-
-FloatArray = npt.NDArray[np.float64]
 
 METHODS = ("simulated", "asymptotic", "finite-sample")
 

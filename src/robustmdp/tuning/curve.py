@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
@@ -26,7 +27,6 @@ from robustmdp.tuning.units import Units
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 SetAt = Callable[[float], Ambiguity]
 
@@ -249,7 +249,7 @@ class Point(NamedTuple):
     robust: Stage
     under_model: FloatArray
     nominal_worst: FloatArray
-    changed: npt.NDArray[np.int64]
+    changed: IntArray
     error_bound: float
 
 
@@ -301,12 +301,12 @@ def is_rising(points: Sequence[Point]) -> bool:
     return bool(np.mean(last.value - first.value) > first.error_bound + last.error_bound)
 
 
-def under(mdp: MDP, policy: npt.NDArray[np.int64]) -> MDP:
+def under(mdp: MDP, policy: IntArray) -> MDP:
     """The world in which a policy, (S,), is all there is to do."""
     return mdp.restricted(policy_rows(mdp, policy).pairs)
 
 
-def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def certainly_worse(lost: FloatArray, robust: Stage | Solution, policy: npt.NDArray[Any]) -> IntArray:
     """The states in which a policy's choice loses against the robust one, by more than errors; ties are no change."""
     return np.flatnonzero(differ(robust.policy, policy) & (lost > 2.0 * robust.error_bound))
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.divergences import FDivergence
-from robustmdp.models.mdp import IntArray
-
-FloatArray = npt.NDArray[np.float64]
 
 _STEP = 0.25
 _LOG_CONCENTRATIONS = np.arange(-7.0, 21.0, _STEP)
@@ -20,7 +17,7 @@ _REACH = 45.0  # scales of decay on either side of a beta density, beyond which 
 _TINY = float(np.finfo(float).tiny)  # the least probability that is drawn, so that the support stays
 
 
-def draw(p: FloatArray, indptr: IntArray, concentration: FloatArray, rng: np.random.Generator) -> FloatArray:
+def draw(p: FloatArray, indptr: IndexArray, concentration: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A row of Dirichlet(a p) for each row of p, (nnz,); p itself where a, (n_pairs,), is infinite."""
     lengths = np.diff(indptr)
     each = np.repeat(concentration, lengths)
@@ -32,7 +29,7 @@ def draw(p: FloatArray, indptr: IntArray, concentration: FloatArray, rng: np.ran
     return np.where(spread, mass / np.repeat(np.add.reduceat(mass, indptr[:-1]), lengths), p)
 
 
-def concentration(divergence: FDivergence, p: FloatArray, indptr: IntArray, target: FloatArray) -> FloatArray:
+def concentration(divergence: FDivergence, p: FloatArray, indptr: IndexArray, target: FloatArray) -> FloatArray:
     """The a of each row, (n_pairs,), with E D_f(Dirichlet(a p) || p) = target.
 
     The mean falls from that of random point masses, at a = 0, to 0. Targets above the former get the least a of the
@@ -62,7 +59,7 @@ def concentration(divergence: FDivergence, p: FloatArray, indptr: IntArray, targ
 class _Entries:
     """Where the probabilities of rows lie in the table."""
 
-    def __init__(self, p: FloatArray, indptr: IntArray) -> None:
+    def __init__(self, p: FloatArray, indptr: IndexArray) -> None:
         with np.errstate(divide="ignore"):
             place = (np.log(p) - np.log1p(-p) - _LOGITS[0]) / _STEP
         place = np.clip(place, 0.0, len(_LOGITS) - 1.000001)
@@ -70,7 +67,7 @@ class _Entries:
         self._part, self._rest = place - self._column, 1.0 - p
         self._starts, self._lengths = indptr[:-1], np.diff(indptr)
 
-    def log_mean(self, table: FloatArray, number: IntArray) -> FloatArray:
+    def log_mean(self, table: FloatArray, number: IndexArray) -> FloatArray:
         """Log E D of each row at the concentration with this number, (n_pairs,)."""
         row = np.repeat(number, self._lengths)
         logs = (1.0 - self._part) * table[row, self._column] + self._part * table[row, self._column + 1]

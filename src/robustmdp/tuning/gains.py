@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.tuning.trials import tail_size, worst_tenth
-
-FloatArray = npt.NDArray[np.float64]
 
 FEWEST = 20  # worlds for an interval: two of them are the worst tenth
 _RESAMPLES = 1000

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Nominal
 from robustmdp.models import MDP
 from robustmdp.operators.policy import differ
@@ -25,7 +26,6 @@ from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
 
-FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 NOMINAL, ROBUST, HORIZON, MEAN = "nominal", "robust", "shorter horizon", "mean model"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
@@ -37,7 +38,6 @@ from robustmdp.tuning.worlds import Models, Plausible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = npt.NDArray[np.float64]
 
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 _RADII = 16

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
 from robustmdp.models.start import distribution
@@ -22,7 +23,6 @@ from robustmdp.tuning.worlds import Family, Models, World
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = npt.NDArray[np.float64]
 Policy = npt.ArrayLike | Solution | Ambiguity
 Progress = Callable[[int, int], None]
 

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Constrained, check_ambiguity
 from robustmdp.divergences import FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.tuning.dirichlet import concentration, draw
-
-FloatArray = npt.NDArray[np.float64]
 
 RANDOM = "random, up to"  # how the names of such families begin
 

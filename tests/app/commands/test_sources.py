@@ -122,7 +122,7 @@ def test_a_log_with_names_of_its_own() -> None:
 def test_states_that_were_never_left_are_told_of() -> None:
     write_log(Path("log.csv"), [(0, 0, -3.0, 1), (0, 1, 1.0, 0), (0, 1, 1.0, 1), (0, 1, 1.0, 0)])
     source = parsed("log.csv")
-    assert ("never left", "1 state: it is taken to stay and to earn the least reward, -3") in source.told
+    assert ("never left", "1 state: it is taken to stay and to earn the least reward, -3") in source.facts
     assert source.mdp.rewards.min() == -3.0
 
 

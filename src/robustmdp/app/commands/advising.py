@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 @click.command(short_help="A report on a problem: how robust should the decision be?")
 @given.problem_argument()
 @click.option("--out", type=click.Path(), default="report.html", show_default=True, help="The page to write.")
-@given.set_option()
-@given.divergence_option()
-@given.levels_option
-@given.mixture_option
-@given.support_option
-@given.distance_option
-@given.rectangular_option
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@given.column_option
-@given.method_option
+@given.study_options
 @click.option("--policy", type=click.Path(), multiple=True, help="One more policy for the stress test.")
 @click.option("--unit", default="", help="The unit of rewards, such as EUR.")
 @given.threads_option
@@ -61,7 +48,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
     policies = source.policies(options["policy"])
     with Bar(quiet) as bar:
 
-        def told(part: str, share: float) -> None:
+        def report(part: str, share: float) -> None:
             bar.check()
             bar.show(part.capitalize(), share)
 
@@ -77,12 +64,12 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
             unit=options["unit"],
-            told=source.told,
+            told=source.facts,
             source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
-            progress=told,
+            progress=report,
         )
-        told("writing the page", 1.0)
+        report("writing the page", 1.0)
         page = analysis.write(out)
     advice = analysis.study.suggestion
     if as_json:
@@ -90,7 +77,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         show.print_json({**answer, **_advice_record(advice)})
     else:
         _say_advice(problem, source, choice, options["divergence"], advice, analysis.headline)
-        show.say(f"report   {page}", whole=True)
+        show.say(f"report   {page}", soft_wrap=True)
 
 
 def _doubt(options: dict[str, Any]) -> SetChoice:
@@ -117,7 +104,7 @@ def _say_advice(
     from robustmdp.app.commands import show
     from robustmdp.app.study.headline import level_text
 
-    show.say(f"{problem}, discount {source.mdp.discount:g}", whole=True)
+    show.say(f"{problem}, discount {source.mdp.discount:g}", soft_wrap=True)
     recommended = f"Recommended: {level_text(advice.ambiguity)}."
     if headline:
         sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
@@ -134,7 +121,7 @@ def _say_advice(
         how = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
     elif not advice.ambiguity.is_nominal:
         how = f" {choice.words(advice.level)}"
-    show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", whole=True)
+    show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", soft_wrap=True)
 
 
 def _advice_record(advice: Any) -> dict[str, Any]:
@@ -158,20 +145,7 @@ def _advice_record(advice: Any) -> dict[str, Any]:
 
 @click.command(short_help="Recommend a level, with the reasons.")
 @given.problem_argument()
-@given.set_option()
-@given.divergence_option()
-@given.levels_option
-@given.mixture_option
-@given.support_option
-@given.distance_option
-@given.rectangular_option
-@given.discount_option
-@given.confidence_option
-@given.initial_option
-@given.held_out_option
-@given.vary_option
-@given.column_option
-@given.method_option
+@given.study_options
 @click.option("--loss", type=float, default=0.5, show_default=True, help="Bearable, per unit gained at worst.")
 @given.seed_option
 @given.threads_option

@@ -74,7 +74,7 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
         return
     _say_counts(counts, unseen, radii, divergence.name, options["confidence"])
     if written is not None:
-        show.say(f"model    {written}, discount {discount:g}", whole=True)
+        show.say(f"model    {written}, discount {discount:g}", soft_wrap=True)
 
 
 def _name(names: Sequence[str] | None, number: int) -> str:
@@ -148,7 +148,7 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
         show.print_json({"source": source, "target": str(written), **facts})
     else:
         sizes = ", ".join(f"{value:,} {name}" for name, value in list(facts.items())[:3])
-        show.say(f"{written}: {sizes}, discount {mdp.discount:g}", whole=True)
+        show.say(f"{written}: {sizes}, discount {mdp.discount:g}", soft_wrap=True)
 
 
 @click.command(short_help="Ready-made worlds and formats of files.")

@@ -30,13 +30,13 @@ def sentence(problem: BaseException, options: Collection[str] = ()) -> str:
     """
     if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror.lower()}"
-    said = str(problem)
+    text = str(problem)
     if isinstance(problem, MemoryError):
-        return f"there is not enough memory for this{': ' if said else ''}{said}"
+        return f"there is not enough memory for this{': ' if text else ''}{text}"
     argument, advice = getattr(problem, "argument", ""), getattr(problem, "advice", "")
     if advice and argument in _ADVICE:
-        said = said.removesuffix(advice) + _ADVICE[argument].format(**vars(problem)["values"])
+        text = text.removesuffix(advice) + _ADVICE[argument].format(**vars(problem)["values"])
     option = _SINGULAR.get(argument, argument)
     if option in options:
-        said = said.replace(argument, f"--{option.replace('_', '-')}", 1)
-    return said
+        text = text.replace(argument, f"--{option.replace('_', '-')}", 1)
+    return text

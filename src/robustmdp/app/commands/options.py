@@ -123,6 +123,28 @@ def level_options(command: Command) -> Command:
     return command
 
 
+def study_options(command: Command) -> Command:
+    """A family of sets, and the problem that it belongs to."""
+    for option in (
+        method_option,
+        column_option,
+        vary_option,
+        held_out_option,
+        initial_option,
+        confidence_option,
+        discount_option,
+        rectangular_option,
+        distance_option,
+        support_option,
+        mixture_option,
+        levels_option,
+        divergence_option(),
+        set_option(),
+    ):
+        command = option(command)
+    return command
+
+
 def set_options(command: Command) -> Command:
     """One set with its level."""
     for option in (

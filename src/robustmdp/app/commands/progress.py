@@ -15,7 +15,7 @@ LEARNING = "Preparing the learners (the first run compiles them)"
 
 
 class Bar:
-    """A bar that vanishes when done; silent with --quiet and where nobody looks.
+    """A bar that vanishes when done; silent with --quiet and without a terminal.
 
     `first` is shown until the first `show`. A solver answers Ctrl-C with what it has so far, which is no use to a study
     of many: the next `check` raises again.
@@ -61,11 +61,11 @@ class Bar:
     def count(self, what: str) -> Any:
         """A callback for (done, total)."""
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self.check()
             self.show(f"{what}: {done:,} of {total:,}", done / total)
 
-        return told
+        return report
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
@@ -102,6 +102,6 @@ class Steps:
 
 
 def _is_ours() -> bool:
-    """May Ctrl-C be listened to? Not where somebody else does, where it is ignored, or outside the main thread."""
+    """May Ctrl-C be listened to? Not where other code does, where it is ignored, or outside the main thread."""
     alone = threading.current_thread() is threading.main_thread()
     return alone and signal.getsignal(signal.SIGINT) is signal.default_int_handler

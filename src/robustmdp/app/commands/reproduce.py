@@ -95,14 +95,14 @@ def reproduce(experiments: tuple[str, ...], as_json: bool, quiet: bool, **option
       robustmdp reproduce markovian behaviour --stay 0.6,0.8 --seeds 20
     """
     out = Path(options.pop("out"))
-    made = carry_out(experiments, out, quiet=quiet, **options)
-    if made is None:
+    reproduction = carry_out(experiments, out, quiet=quiet, **options)
+    if reproduction is None:
         click.echo(f"Interrupted: what is finished is kept in {out}; the same command goes on from there.", err=True)
         sys.exit(INTERRUPTED)
     if as_json:
-        print_json(made)
+        print_json(reproduction)
     else:
-        show(made, out)
+        show(reproduction, out)
 
 
 def given_by(words: Mapping[str, str | None]) -> dict[str, Any]:
@@ -161,14 +161,14 @@ def _one(option: Option, word: str) -> Any:
         _checks.fail(f"--{option.name.replace('_', '-')} must be {kind}: got {word!r}")
 
 
-def show(made: Reproduction, out: Path) -> None:
+def show(reproduction: Reproduction, out: Path) -> None:
     """The table of verdicts, and where everything is."""
     from rich.console import Console
     from rich.table import Table
 
     from robustmdp.paper.claims import dependence
 
-    console, claims = Console(), made.claims
+    console, claims = Console(), reproduction.claims
     if len(claims):
         stays = claims.values("stay")
         table = Table(title="The paper's claims", title_justify="left")
@@ -184,7 +184,7 @@ def show(made: Reproduction, out: Path) -> None:
         console.print(table)
         for sentence in [*dependence(claims), *_explained(claims)]:
             console.print(sentence, highlight=False, markup=False)
-    for label, path in (("records", out / "records"), ("claims", out / "claims.csv"), ("report", made.report)):
+    for label, path in (("records", out / "records"), ("claims", out / "claims.csv"), ("report", reproduction.report)):
         console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True, markup=False)
 
 
@@ -196,13 +196,13 @@ def _explained(claims: Any) -> list[str]:
     return [f"Claim {number}: {why}" for number, why in zip(failed["claim"], failed["explanation"], strict=True)]
 
 
-def print_json(made: Reproduction) -> None:
+def print_json(reproduction: Reproduction) -> None:
     """One object: where the report is, and every verdict with its numbers."""
     from robustmdp.app.commands import show as words
 
-    columns = words.columns_of(made.claims)
+    columns = words.columns_of(reproduction.claims)
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    words.print_json({"report": str(made.report), "claims": rows})
+    words.print_json({"report": str(reproduction.report), "claims": rows})
 
 
 class _Meter:

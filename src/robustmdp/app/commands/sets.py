@@ -115,11 +115,11 @@ class SetChoice:
             return check_ambiguity(_plugins.build("set", point, "return a set", is_set, level))
         if self.name in ("penalty", "ball"):
             return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
-        made = getattr(rm, _CLASSES[self.name])
+        kind = getattr(rm, _CLASSES[self.name])
         settings: dict[str, Any] = {} if self.support is None else {"support": _parse_support(self.support, mdp)}
         if self.distance is not None:
             settings["distance"] = rm.read_distance(self.distance)
-        return made(**settings, **{made.level_name: level})  # type: ignore[no-any-return]
+        return kind(**settings, **{kind.level_name: level})  # type: ignore[no-any-return]
 
     def arguments(self, mdp: MDP, bounds: Interval | None, threads: int | None) -> dict[str, Any]:
         """For `suggest` and `analyse`: a divergence, or a function and its levels."""

@@ -121,9 +121,9 @@ def shown(cell: Any) -> str:
     return f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else printable(str(cell))
 
 
-def say(sentence: str, *, whole: bool = False) -> None:
-    """Plain text, wrapped between words; `whole` keeps a path in one piece."""
-    console().print(printable(sentence, keep="\n"), highlight=False, soft_wrap=whole, markup=False)
+def say(sentence: str, *, soft_wrap: bool = False) -> None:
+    """Plain text, wrapped between words; `soft_wrap` keeps a path in one piece."""
+    console().print(printable(sentence, keep="\n"), highlight=False, soft_wrap=soft_wrap, markup=False)
 
 
 def print_solution(

@@ -41,7 +41,7 @@ class Source:
     held_out: Models | None = None
     initial: Any = None
     layout: Layout | None = None
-    told: list[tuple[str, str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
 
     def policies(self, files: tuple[str, ...]) -> dict[str, Any]:
         """By the names of the files, with their folders where that is needed to tell them apart."""
@@ -113,7 +113,7 @@ def _log(word: str, discount: float, column: tuple[str, ...]) -> Source:
     columns = parse_columns(column)
     found = estimate(read_log(word, columns=columns), discount)
     counts = found.counts
-    told = [
+    facts = [
         ("from", f"{word}: {counts.count.sum():,.0f} transitions, {len(counts.count):,} different"),
         ("never seen", f"{len(found.unseen):,} of {counts.n_states * counts.n_actions:,} pairs of state and action"),
         *_without_chance(counts),
@@ -122,7 +122,7 @@ def _log(word: str, discount: float, column: tuple[str, ...]) -> Source:
     ]
     given = "" if columns is None else f", columns={columns!r}"
     code = [f"mdp, counts, unseen = rm.estimate(rm.read_log({word!r}{given}), {discount!r})"]
-    return Source(_title(word), found.model, code, counts=counts, told=told)
+    return Source(_title(word), found.model, code, counts=counts, facts=facts)
 
 
 def _without_chance(counts: Counts) -> list[tuple[str, str]]:
@@ -155,11 +155,11 @@ def _model(word: str, discount: float | None) -> Source:
     name, _, detail = word.partition(":")
     if bounds is not None:
         code = f"mdp, intervals = rm.read_interval({word!r}, {mdp.discount!r})"
-        told = [("from", word), ("intervals", "the model lies within those of the file")]
-        return Source(_title(word), mdp, [code], bounds=bounds, told=told)
+        facts = [("from", word), ("intervals", "the model lies within those of the file")]
+        return Source(_title(word), mdp, [code], bounds=bounds, facts=facts)
     if is_file(word):
         code = f"mdp = rm.read({word!r}, {mdp.discount!r})"
-        return Source(_title(word), mdp, [code], told=[("from", word)])
+        return Source(_title(word), mdp, [code], facts=[("from", word)])
     if (point := _plugins.find("problem", word)) is not None:
         return Source(word, mdp, _plugins.code(point, "mdp", f"(discount={mdp.discount!r})"))
     makers = {"garnet": "garnet({}, discount={!r}, seed=0)", "grid": "grid_world({}, discount={!r})"}

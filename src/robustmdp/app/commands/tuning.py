@@ -253,16 +253,16 @@ def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, opti
         name = f"s-rectangular {name}" if choice.is_shared else name
         new = ", new successors" if choice.support not in (None, "model") else ""
         return {
-            f"{name}{choice.level_name} {_told(level)}{new}": choice.at(level, source.mdp, source.bounds)
+            f"{name}{choice.level_name} {_format_level(level)}{new}": choice.at(level, source.mdp, source.bounds)
             for level in choice.levels or (1.0,)
         }
     return {
-        **{f"weight {_told(weight)}": Penalized(divergence, weight) for weight in options["weight"]},
-        **{f"radius {_told(radius)}": Constrained(divergence, radius) for radius in options["radius"]},
+        **{f"weight {_format_level(weight)}": Penalized(divergence, weight) for weight in options["weight"]},
+        **{f"radius {_format_level(radius)}": Constrained(divergence, radius) for radius in options["radius"]},
     }
 
 
-def _told(level: float) -> str:
+def _format_level(level: float) -> str:
     """Short, but never so short that another level reads the same."""
     return f"{level:g}" if float(f"{level:g}") == level else repr(level)
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from robustmdp._files import whole
+from robustmdp._files import replace_file
 
 _OWN = "robustmdp.app.page"
 
@@ -25,7 +25,7 @@ def render(template: str, package: str = _OWN, **context: Any) -> Any:
 def write_page(path: Path, title: str, lead: str, body: str, figures: Mapping[str, Any] | None = None) -> Path:
     """Write a page with plotly figures by name, completely or not at all; equal contents give equal files."""
     text = page_html(title, lead, body, figures or {})
-    with whole(path) as part:
+    with replace_file(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
     return path
 

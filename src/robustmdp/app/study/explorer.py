@@ -70,7 +70,7 @@ def _frame(
     frame = {
         "label": _label(study, sweep, place),
         "x": point.level,
-        "facts": _frame_facts(study, sweep, point, differing),
+        "facts": _frame_facts(study, point, differing),
         "rows": [bars(names, row) for row in rows],
     }
     if names.layout is not None and names.layout.n_states * len(study.sweeps) <= _MOST_CELLS:
@@ -87,7 +87,7 @@ def _label(study: Study, sweep: Sweep, place: int) -> str:
     return f"{sweep.text(place)} ({marks[place]})" if place in marks else sweep.text(place)
 
 
-def _frame_facts(study: Study, sweep: Sweep, point: Point, differing: int) -> list[tuple[str, str]]:
+def _frame_facts(study: Study, point: Point, differing: int) -> list[tuple[str, str]]:
     model, worst, nominal, best = (
         short(float(study.start @ value))
         for value in (point.under_model, point.robust.value, point.nominal_worst, study.nominal.value)

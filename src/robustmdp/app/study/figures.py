@@ -6,8 +6,8 @@ import textwrap
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.study.study import Study
 from robustmdp.app.study.sweep import Sweep
 from robustmdp.table import Table
@@ -131,7 +131,7 @@ def _axis(sweep: Sweep) -> str:
     return f"{'λ' if sweep.name == 'weight' else sweep.name}: hardly robust to the {'left' if sweep.grows else 'right'}"
 
 
-def _settled(curve: Table, column: str) -> npt.NDArray[np.float64]:
+def _settled(curve: Table, column: str) -> FloatArray:
     """A column without what is smaller than its certified error, which would look like a peak where all is flat."""
     values, model = curve[column].astype(float), curve["nominal"].astype(float)
     return np.where(np.abs(values - model) <= 2.0 * curve["error_bound"].astype(float), model, values)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.study.names import Names
 from robustmdp.app.study.numbers import decimals, short
-
-FloatArray = npt.NDArray[np.float64]
 
 SHADES = 32
 _ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "stay": "•"}

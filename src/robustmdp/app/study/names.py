@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp._display import choice_text
 from robustmdp.app.study.layout import Layout
 from robustmdp.app.study.nature import Row
@@ -73,7 +74,7 @@ class Names:
     def _successors(self, row: Row) -> list[str]:
         return [name if name == "the end" else self.state(int(name)) for name in row.successors]
 
-    def start(self, chances: npt.NDArray[np.float64]) -> str:
+    def start(self, chances: FloatArray) -> str:
         """Where it begins."""
         first = np.flatnonzero(chances)
         if len(first) == 1:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, likeliest, policy_rows
 from robustmdp.result import Solution
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Row(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import __version__
+from robustmdp._arrays import IntArray
 from robustmdp.ambiguity import Constrained, worst_case
 from robustmdp.app.page import render
 from robustmdp.app.study import maps
@@ -32,7 +33,7 @@ _WORST_CASE = "worst case, "
 def body(
     study: Study,
     names: Names,
-    told: Sequence[tuple[str, str]],
+    source_facts: Sequence[tuple[str, str]],
     extra: Mapping[str, Sequence[Any]],
     figures: Mapping[str, Any],
     code: str,
@@ -48,7 +49,7 @@ def body(
         opening=opening,
         extra=extra,
         figures=figures,
-        facts=_facts(study, names, told),
+        facts=_facts(study, names, source_facts),
         cautions=_cautions(study),
         policies=policies(study, names),
         shades=maps.shades() if names.layout is not None else (),
@@ -66,12 +67,12 @@ def body(
     )
 
 
-def _facts(study: Study, names: Names, told: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _facts(study: Study, names: Names, source_facts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     mdp = study.mdp
     first, last = (study.sweep.points[place].ambiguity.label for place in (0, -1))
     divergence = ("errors measured in", f"{study.divergence.name} divergence, D(truth || model)")
     return [
-        *told,
+        *source_facts,
         ("states", f"{mdp.n_states:,}"),
         ("actions", f"{mdp.n_actions:,} ({mdp.n_pairs:,} pairs of a state and an action)"),
         ("transitions", f"{mdp.nnz:,}" + (", some end the episode" if mdp.can_end else "")),
@@ -206,7 +207,7 @@ def _decisions(study: Study, names: Names) -> dict[str, Any] | None:
     }
 
 
-def _rows(study: Study, states: npt.NDArray[np.int64], policy: npt.NDArray[Any]) -> list[Row]:
+def _rows(study: Study, states: IntArray, policy: npt.NDArray[Any]) -> list[Row]:
     return rows_of(study.mdp, study.doubt, study.robust.value, states, policy)
 
 

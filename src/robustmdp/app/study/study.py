@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
-from robustmdp.app.study.sweep import LEVELS, FloatArray, Levels, Sweep, sweep
+from robustmdp.app.study.sweep import LEVELS, Levels, Sweep, sweep
 from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, check_divergence
 from robustmdp.models import MDP, Counts
 from robustmdp.models.start import distribution
@@ -80,19 +81,19 @@ class Study:
         """Does the model leave nothing to chance, and nature nothing to invent?"""
         return self.mdp.nnz == self.mdp.n_pairs and not self.sweep.points[0].ambiguity.invents
 
-    def differing(self, sweep: Sweep) -> npt.NDArray[np.int64]:
+    def differing(self, sweep: Sweep) -> IntArray:
         """At each level, in how many states the action is certainly worse than that of `robust`."""
         return np.array([len(self._worse(point.robust.policy)) for point in sweep.points])
 
     @cached_property
-    def changed(self) -> npt.NDArray[np.int64]:
+    def changed(self) -> IntArray:
         """The states in which the nominal action is certainly worse than that of `robust`."""
         return self._worse(self.nominal.policy)
 
-    def _worse(self, policy: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def _worse(self, policy: npt.NDArray[Any]) -> IntArray:
         return certainly_worse(self.loss(policy), self.robust, policy)
 
-    def loss(self, policy: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def loss(self, policy: npt.NDArray[Any]) -> FloatArray:
         """What a policy's choice loses in each state against that of `robust`, (S,)."""
         value = self.robust.value
         return np.asarray(value - self._operator.apply_policy(policy, value))

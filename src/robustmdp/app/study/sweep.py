@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from robustmdp._arrays import FloatArray
 from robustmdp.app.study.numbers import short
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning.curve import Point, SetAt, as_table, is_rising, points_along
-
-FloatArray = npt.NDArray[np.float64]
 
 LEVELS = 30
 

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.models.space import FloatArray as FloatArray
-from robustmdp.models.space import IntArray as IntArray
+from robustmdp._arrays import FloatArray, IndexArray
+from robustmdp.models import Simulator
 from robustmdp.models.space import StateActionSpace
 
 Transition = tuple[int, int, float, int]  # state, pair, reward, successor
@@ -24,10 +24,10 @@ Transition = tuple[int, int, float, int]  # state, pair, reward, successor
 class Experience(NamedTuple):
     """Transitions of several replications, each array (length, replications); the end is `following` = n_states."""
 
-    states: IntArray
-    pairs: IntArray
+    states: IndexArray
+    pairs: IndexArray
     rewards: FloatArray
-    following: IntArray
+    following: IndexArray
 
     @property
     def length(self) -> int:
@@ -54,8 +54,8 @@ class Shape(StateActionSpace):
     """
 
     n_actions: int
-    state_ptr: IntArray
-    actions: IntArray | None
+    state_ptr: IndexArray
+    actions: IndexArray | None
     discount: float
     reward_range: tuple[float, float] | None
     can_end: bool
@@ -92,6 +92,19 @@ def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
     check_size(n_states * n_actions)
     state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
     return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
+
+
+def simulator_shape(simulator: Simulator) -> Shape:
+    """That of a world whose function draws the transitions."""
+    low, high = (float(bound) for bound in simulator.reward_range)
+    return full_shape(
+        simulator.n_states,
+        simulator.n_actions,
+        discount=simulator.discount,
+        reward_range=(low, high),
+        state_names=simulator.state_names,
+        action_names=simulator.action_names,
+    )
 
 
 class Source:
@@ -141,7 +154,7 @@ class Source:
         """Fill `room` with one draw of each pair in turn, round after round."""
         self.refuse_generative()
 
-    def sample_in_turn(self, first: int, states: IntArray, pairs: IntArray, room: Experience) -> None:
+    def sample_in_turn(self, first: int, states: IndexArray, pairs: IndexArray, room: Experience) -> None:
         """The same for some pairs, with their states, which `room` numbers in their order."""
         for step in range(room.length):
             at = (first + step) % len(pairs)
@@ -149,7 +162,7 @@ class Source:
             span = slice(step, step + 1)
             self.sample_pair(first + step, int(pairs[at]), room.rewards[span], room.following[span])
 
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
         self.refuse_generative()
 
@@ -157,7 +170,7 @@ class Source:
         """A uniform number of a replication's stream."""
         self.refuse_generative()
 
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
         self.refuse_generative()
 

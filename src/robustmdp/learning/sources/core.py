@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _core
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.sources.base import (
     Experience,
-    FloatArray,
-    IntArray,
     OnlineLearner,
     Shape,
     Source,
@@ -52,11 +51,11 @@ class CoreSource(Source):
         self.world.sample_all_pairs(first, *room)
         return room.length
 
-    def sample_in_turn(self, first: int, states: IntArray, pairs: IntArray, room: Experience) -> None:
+    def sample_in_turn(self, first: int, states: IndexArray, pairs: IndexArray, room: Experience) -> None:
         """Some pairs in turn, one draw each."""
         self.world.sample_in_turn(first, states, pairs, *room)
 
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
         """Independent draws of one pair, (draws, replications)."""
         self.world.sample_pair(first, pair, rewards, following)
 
@@ -80,7 +79,7 @@ class CoreSource(Source):
         """A uniform number of a replication's stream."""
         return float(self.world.number(replication, position))
 
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
         rewards, following = np.empty(count), np.empty(count, np.int64)
         self.world.draws(replication, first, pair, rewards, following)

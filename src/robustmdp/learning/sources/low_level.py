@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _core, _low_level
 from robustmdp.learning.behaviour import BehaviourPolicy
-from robustmdp.learning.sources.base import full_shape, hash_parts
+from robustmdp.learning.sources.base import hash_parts, simulator_shape
 from robustmdp.learning.sources.core import CoreSource
 from robustmdp.models import Simulator
 from robustmdp.models.simulator import SIGNATURE
@@ -19,15 +19,7 @@ class LowLevelSource(CoreSource):
     """A Simulator whose function is a `scipy.LowLevelCallable`."""
 
     def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seeds: npt.ArrayLike) -> None:
-        low, high = (float(bound) for bound in simulator.reward_range)
-        shape = full_shape(
-            simulator.n_states,
-            simulator.n_actions,
-            discount=simulator.discount,
-            reward_range=(low, high),
-            state_names=simulator.state_names,
-            action_names=simulator.action_names,
-        )
+        shape = simulator_shape(simulator)
         self._simulator, self.name = simulator, "Simulator"
         super().__init__(shape, policy, seeds, simulator.start)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from robustmdp._arrays import IndexArray
 from robustmdp.learning.sources.base import Experience, Source
-from robustmdp.models.space import IntArray
 
 
 class OnPolicySource(Source):
@@ -19,7 +19,7 @@ class OnPolicySource(Source):
 
     learns_online = False
 
-    def __init__(self, source: Source, pairs: IntArray) -> None:
+    def __init__(self, source: Source, pairs: IndexArray) -> None:
         n_actions = source.shape.n_actions
         self._states, actions = np.divmod(pairs.astype(np.int64), n_actions)
         self._pairs = pairs.astype(np.int64)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from robustmdp import _checks, _core
+from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.learning.sources.base import (
     Experience,
-    FloatArray,
-    IntArray,
     OnlineLearner,
     SavedGenerator,
     Source,
@@ -22,8 +21,8 @@ from robustmdp.learning.sources.base import (
     check_saved,
     decode_generator,
     encode_generator,
-    full_shape,
     hash_parts,
+    simulator_shape,
 )
 from robustmdp.models import Simulator, columns
 
@@ -34,15 +33,7 @@ class SimulatorSource(Source):
     is_generative = True
 
     def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seed: int) -> None:
-        low, high = (float(bound) for bound in simulator.reward_range)
-        self.shape = full_shape(
-            simulator.n_states,
-            simulator.n_actions,
-            discount=simulator.discount,
-            reward_range=(low, high),
-            state_names=simulator.state_names,
-            action_names=simulator.action_names,
-        )
+        self.shape = simulator_shape(simulator)
         self.name = "Simulator"
         self._simulator, self._policy = simulator, policy
         self._world_rng, self._choice_rng = (
@@ -98,7 +89,7 @@ class SimulatorSource(Source):
             self._draw(pair, room.rewards[step], room.following[step])
         return room.length
 
-    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IntArray) -> None:
+    def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
         """Independent draws of one pair."""
         del first
         for draw in range(len(rewards)):
@@ -109,7 +100,7 @@ class SimulatorSource(Source):
         del replication, position
         return float(self._choice_rng.random())
 
-    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IntArray]:
+    def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
         """Rewards and successors of `count` draws of one pair."""
         del replication
         rewards, following = np.empty((count, 1)), np.empty((count, 1), np.int32)
@@ -137,7 +128,7 @@ class SimulatorSource(Source):
         )
         self._check(Experience(*(np.array([[value]]) for value in (0, pair, reward, successor))))
 
-    def _draw(self, pair: int, reward: FloatArray, following: IntArray) -> None:
+    def _draw(self, pair: int, reward: FloatArray, following: IndexArray) -> None:
         state, action = divmod(pair, self.shape.n_actions)
         reward[0], successor, terminated = self._simulator.outcome(state, action, self._world_rng)
         following[0] = self.shape.n_states if terminated else successor

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Nominal
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Chain, Response
@@ -19,8 +18,6 @@ from robustmdp.planning.totals import graphs
 from robustmdp.planning.totals.certificates import proves_lower, proves_upper
 from robustmdp.planning.totals.problem import Problem, Rule
 from robustmdp.planning.totals.sides import Side, solve_chain
-
-BoolArray = npt.NDArray[np.bool_]
 
 _NO_MASS = 1e-13  # of nature's answers: what rounding leaves where it means 0
 _SHARE = 0.125  # of the tolerance that a bound's drift may use up
@@ -192,7 +189,7 @@ def _half_width(lower: FloatArray, upper: FloatArray) -> float:
     return 0.5 * float(np.max(upper - lower))
 
 
-def _levels(values: FloatArray, gap: float) -> npt.NDArray[np.int64]:
+def _levels(values: FloatArray, gap: float) -> IntArray:
     """A number for each value, rising with it; equal where no gap lies between them."""
     order = np.argsort(values, kind="stable")
     level = np.empty(len(values), dtype=np.int64)

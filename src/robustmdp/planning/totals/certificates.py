@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray
+from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators.policy import PolicyRows
 from robustmdp.planning.run import NEGLIGIBLE
 from robustmdp.planning.totals.problem import Problem, Rule
-
-BoolArray = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(float).eps)
 _MOST_LEVELS = 32  # values at which a nature that adds successors is asked to stay; one sweep each

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _core
-from robustmdp._arrays import IntArray
+from robustmdp._arrays import BoolArray, IntArray
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Chain, RobustBellman
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Groups(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sweeps in place, and Newton's steps where news has far to go."""
+"""Sweeps in place, and Newton's steps where values propagate slowly."""
 
 from __future__ import annotations
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.operators.policy import PolicyRows
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Rule(Enum):

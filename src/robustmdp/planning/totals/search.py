@@ -1,6 +1,6 @@
 """The loop: choices from problems with a discount close to 1, bounds from those choices, until the bounds are close.
 
-With a small loss per step nobody profits from staying in a loop, and as the loss vanishes, the best choices become
+With a small loss per step no policy profits from staying in a loop, and as the loss vanishes, the best choices become
 those of the sum without it. The choices are only proposals: the bounds are proved without a discount.
 """
 
@@ -71,7 +71,7 @@ class Search:
         return policy_rows(mdp, actions)
 
     def run(self, start: npt.ArrayLike | None) -> Solution:
-        """Rounds until the bounds are close enough, somebody stops it, or rounding leaves no more to gain."""
+        """Rounds until the bounds are close enough, a callback stops it, or rounding leaves no more to gain."""
         if start is not None:
             self.start = _checks.numbers("start", start)
             _checks.must(

@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.operators.bellman import Chain
 from robustmdp.operators.pinned import PinnedBellman, with_fixed_values, with_jumps
 from robustmdp.operators.policy import PolicyRows, rows_of_pairs
 from robustmdp.planning.linear import ChainSolver
 from robustmdp.planning.totals import graphs
-
-BoolArray = npt.NDArray[np.bool_]
 
 _MOST_STEPS = 40
 

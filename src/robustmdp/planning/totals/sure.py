@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from robustmdp._arrays import IntArray
+from robustmdp._arrays import BoolArray, IntArray
 from robustmdp.operators import RobustBellman
 from robustmdp.planning.totals import graphs
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Surely(NamedTuple):
