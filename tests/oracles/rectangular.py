@@ -52,6 +52,8 @@ def _rows(state: State) -> tuple[list[Any], Any, list[Any]]:
         limits.append(cp.sum(q) == 1)
         rows.append(q)
         spent.append(_distance(ambiguity, p, t, q, weights))
+    if ambiguity.has_weight and level == 0.0:  # also where a row lacks successors, at which f may be infinite
+        return rows, 0.0, limits
     if ambiguity.has_weight:
         return (rows, level * sum(spent), limits) if level < np.inf else (rows, 0.0, [*limits, sum(spent) <= 0])
     return rows, 0.0, [*limits, sum(spent) <= level]
