@@ -20,7 +20,8 @@ def two_nodes() -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    soon = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 2}
+    # A node that is gone refuses at once; one that only waits for a core of this machine may take its time.
+    soon = {"health_check_period_ms": 500, "health_check_timeout_ms": 10_000, "health_check_failure_threshold": 3}
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": soon}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
