@@ -17,6 +17,7 @@ from cluster.models import SCATTERED, NoShard, intervals, ragged, walk
 from cluster.nodes import NODE, lose_node, shards, two_nodes, wait_for_the_end
 from cluster.test_bits import assert_same_bits
 from engine.groups import started
+from robustmdp.cluster.ray_exchange import RayExchange
 
 ray = pytest.importorskip("ray")
 # The cluster of these tests leaves sockets and processes to the garbage collector.
@@ -79,6 +80,25 @@ def test_a_killed_actor(cluster: Any, expected: rm.Solution) -> None:
         os.kill(shards(cluster)[0], signal.SIGKILL)
 
     assert_same_bits(solve(cluster, callback=at_step(40, kill)), expected)
+
+
+def test_an_actor_killed_while_operators_are_made(
+    cluster: Any, expected: rm.Solution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replacement makes its operator once: rows are not kept for a second one."""
+    prepare, killed = RayExchange._prepare, []
+
+    def prepare_and_kill(self: RayExchange, shard: int) -> Any:
+        reference = prepare(self, shard)
+        if not killed:
+            killed.append(shard)
+            ray.kill(self._actors[shard])
+        return reference
+
+    monkeypatch.setattr(RayExchange, "_prepare", prepare_and_kill)
+    assert_same_bits(solve(cluster), expected)
+    assert killed
+    wait_for_the_end(cluster)
 
 
 def test_a_slow_shard_is_not_a_lost_one(cluster: Any, expected: rm.Solution) -> None:

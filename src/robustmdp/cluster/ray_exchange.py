@@ -82,19 +82,20 @@ class RayExchange:
         self._problem: Problem | None = None
         self._read_sets: list[tuple[ReadSet, ...]] | None = None
         self._parcels: list[list[Any]] | None = None
+        self._stages: list[Callable[[int], Any]] = []  # what every shard has done since it started
 
     def load(self, assignment: Assignment) -> list[LoadedRows]:
         self.count = len(assignment.sources)
         self._assignment = assignment
         self._actors = [self._start(place) for place in self._places[: self.count]]
         self._seconds = np.zeros(self.count)
-        return self._call_all(self._load)
+        return self._pass_stage(self._load)
 
     def prepare(self, problem: Problem) -> None:
         self._problem = problem
-        self._read_sets = transpose(self._call_all(self._prepare))
+        self._read_sets = transpose(self._pass_stage(self._prepare))
         self._routes = [parcel_of_reader(each) for each in self._read_sets]
-        self._sizes = np.array(self._call_all(self._set_readers))
+        self._sizes = np.array(self._pass_stage(self._set_readers))
 
     def run(self, programs: Sequence[Program], *, last: bool) -> list[Any]:
         answers, parcels = [], []
@@ -168,12 +169,14 @@ class RayExchange:
         assert self._read_sets is not None
         return self._read_sets[shard]
 
-    def _call_all(self, call: Callable[[int], Any]) -> list[Any]:
-        """What a call returns on every shard; where one is lost, on its replacement."""
+    def _pass_stage(self, call: Callable[[int], Any]) -> list[Any]:
+        """What a call returns on every shard; a lost one is replaced, and its replacement passes all earlier stages."""
         references = [call(i) for i in range(self.count)]
         for _ in range(_MOST_RESTARTS):
             try:
-                return self._get(references)
+                results = self._get(references)
+                self._stages.append(call)
+                return results
             except ShardLost as loss:
                 reason = str(loss)
             for i in self._replace_lost():
@@ -203,11 +206,8 @@ class RayExchange:
         raise self._too_many(reason)
 
     def _set_up(self, shards: Iterable[int]) -> None:
-        self._get([self._load(i) for i in shards])
-        if self._problem is not None:
-            self._get([self._prepare(i) for i in shards])
-        if self._read_sets is not None:
-            self._get([self._set_readers(i) for i in shards])
+        for call in self._stages:
+            self._get([call(i) for i in shards])
 
     def _is_lost(self, actor: Any) -> bool:
         """Whether Ray says so: a shard that is slow, or that still waits for parcels that are gone, is not."""
