@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robustmdp as rm
+import verify_shared_noise
 from oracles import shared_noise as oracle
 from oracles.random_rows import MODERATE
 
@@ -213,3 +214,8 @@ def test_refusals() -> None:
         rm.RobustBellman(noisy, rm.SharedNoise(rm.MeanRisk(0.5, rm.CVaR(0.5))))
     with pytest.raises(ValueError, match="weights must have one entry per successor"):
         rm.RobustBellman(noisy, rm.SharedNoise(rm.L1(0.5, weights=[1.0, 1.0, 1.0])))
+
+
+def test_a_chain_whose_krylov_method_breaks_down_is_solved() -> None:
+    """Long-run averages with a tolerance below rounding once ended in a division by zero."""
+    assert verify_shared_noise.judge_world(7, 3373) == []
