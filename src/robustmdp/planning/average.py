@@ -162,7 +162,7 @@ class AverageSearch:
             if not self.bellman.can_end:  # rewards less the gain: values stay as small as the bias
                 shift = 0.5 * (low + high)
                 start = start - 0.5 * float(start.min() + start.max())
-            wanted = 0.2 * self._target(low, high) / (high - low) * loss
+            wanted = 0.2 * self._target(low, high) / (high - low) * loss if high > low else 0.0
             loss = max(min(wanted, _LEAST_FALL * loss), _MOST_FALL * loss)
             loss = loss if loss > 2.0 * _LAST_LOSS else _LAST_LOSS
 
