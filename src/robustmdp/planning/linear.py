@@ -38,9 +38,10 @@ class ChainSolver:
         """V with an error of at most `accuracy`, in the sup norm, or the best that was reached."""
         target = 2.0 * accuracy * (1.0 - chain.discount) / max(chain.discount, 1e-300)
         try:
-            return self.reduce_residual(chain, start, target)
+            v = self.reduce_residual(chain, start, target)
         except ZeroDivisionError:  # a Krylov method that broke down
             return start
+        return v if np.isfinite(v).all() else start
 
     def reduce_residual(self, chain: Chain, start: FloatArray, target: float) -> FloatArray:
         """V whose residual cost + discount P v - v has a span of at most `target`, or the best that was reached."""
