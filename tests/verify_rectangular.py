@@ -174,6 +174,18 @@ def judge_horizon(kind: str, seed: int, index: int) -> Verdict:
     return Verdict(0.0, _named(kind, "horizon", index, failures), unanswered)
 
 
+def judge_average(kind: str, seed: int, index: int) -> Verdict:
+    """Long-run averages, whole and stopped, against those of the returned policy and the best one."""
+    mdp, rows, rng = random_world(kind, seed, index)
+    ambiguity, criterion, limit = rm.SRectangular(rows), rm.AverageReward(), 1 + index % 4
+    settings = {} if rng.random() < 0.5 else {"callback": lambda step: step.step >= limit}
+    found = rm.solve(mdp, ambiguity, criterion=criterion, **settings)
+    own = rm.evaluate(mdp, found.policy, ambiguity, criterion=criterion, tol=1e-12)
+    truth = rm.solve(mdp, ambiguity, criterion=criterion, tol=1e-12)
+    failures = _broken("average", found.gain_lower, found.gain_upper, own.gain_upper, truth.gain_lower)
+    return Verdict(0.0, _named(kind, "average", index, failures))
+
+
 def _swept(mdp: rm.MDP, rows: Any, v: Any, policy: Any) -> Any:
     """One sweep of the referee, of the best policy or of a given one."""
     swept = []
@@ -204,6 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--states", type=int, default=500, help="of each kind, for cvxpy")
     parser.add_argument("--worlds", type=int, default=1000, help="of each kind")
     parser.add_argument("--horizons", type=int, default=1000, help="worlds of each kind with an end")
+    parser.add_argument("--averages", type=int, default=1000, help="worlds of each kind in the long run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
@@ -211,6 +224,7 @@ def main(arguments: list[str] | None = None) -> int:
         "states": (judge_state, options.states),
         "width": (judge_world, options.worlds),
         "horizon": (judge_horizon, options.horizons),
+        "average": (judge_average, options.averages),
     }
     print(f"{'largest errors, relative':<30}" + "".join(f"{name:>12}{'failed':>8}{'no answer':>11}" for name in jobs))
     failures: list[str] = []
