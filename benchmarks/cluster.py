@@ -27,6 +27,7 @@ from benchmarks.spread import Spread
 AMBIGUITY = rm.Penalized(rm.ChiSquare(), 1.0)
 SWEEPS = 12
 TOL = 1e-4
+REPEATS = 3
 STORE = 400_000_000  # bytes of a node's object store
 TOY = {"scale": 0.001}
 LARGE = 1e8  # transitions from which on bars hold
@@ -34,7 +35,7 @@ LIMIT = 1.5e9  # bytes of anonymous memory for the model larger than that
 
 
 class Times(NamedTuple):
-    """Seconds of a sweep, and of policy iteration from its first step on, when rows are made; a value and its error."""
+    """The least seconds of a sweep, and of policy iteration once rows are made; a value and its error."""
 
     sweep: float
     solve: float
@@ -83,12 +84,17 @@ def time_solves(source: Any, engine: Any = None, **settings: Any) -> Times:
 
     rm.solve(source, AMBIGUITY, solver=rm.ValueIteration(), callback=stamp, **how)
     sweep = float(np.diff(stamps).min())
-    stamps.clear()
+    return min((time_policy_iteration(source, sweep, how) for _ in range(REPEATS)), key=lambda times: times.solve)
+
+
+def time_policy_iteration(source: Any, sweep: float, how: dict[str, Any]) -> Times:
+    """From its first step on; the solution is not kept, since memory is measured."""
+    stamps: list[float] = []
     solution = rm.solve(source, AMBIGUITY, tol=TOL, callback=lambda step: stamps.append(time.perf_counter()), **how)
-    ended = time.perf_counter()
+    seconds = time.perf_counter() - stamps[0]
     if not solution.converged:
         raise RuntimeError(str(solution.status))
-    return Times(sweep, ended - stamps[0], float(solution.value[0]), solution.error_bound)
+    return Times(sweep, seconds, float(solution.value[0]), solution.error_bound)
 
 
 @contextmanager

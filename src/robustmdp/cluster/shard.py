@@ -1,8 +1,9 @@
 """The rows of some states and a slice of each vector of values: carries out programs, and knows no stopping rule.
 
 A program is a list of instructions: a name, then the numbers of vectors (integers) or plain numbers (floats). A vector
-is kept under its number until it is dropped; so are a policy and a policy's chain. `share` makes parcels of a vector
-for the other shards, and `gather` unpacks theirs.
+is kept under its number until it is dropped; so are a policy and a policy's chain. A policy is kept as the place of
+each state's action among the state's own, (n_states,), or as `PolicyRows` where it is random. `share` makes parcels of
+a vector for the other shards, and `gather` unpacks theirs.
 """
 
 from __future__ import annotations
@@ -178,10 +179,20 @@ class Shard:
         self._vectors[out] = self._bellman(operator).apply(self._columns[:-1])
 
     def _chosen(self, operator: int, out: int) -> None:
-        self._vectors[out] = self._bellman(operator).chosen()
+        bellman = self._bellman(operator)
+        if bellman.ambiguity.is_statewise:
+            self._vectors[out] = bellman.chosen()
+        else:
+            self._vectors[out] = (bellman.best_pairs() - self._part.state_ptr[:-1]).astype(np.int32)
+
+    def _policy(self, number: int) -> PolicyRows:
+        policy = self._vectors[number]
+        if isinstance(policy, PolicyRows):
+            return policy
+        return rows_of_pairs(self._part, self._part.state_ptr[:-1] + policy)
 
     def _apply_policy(self, operator: int, policy: int, out: int) -> None:
-        self._vectors[out] = self._bellman(operator).apply_policy(self._vectors[policy], self._columns[:-1])
+        self._vectors[out] = self._bellman(operator).apply_policy(self._policy(policy), self._columns[:-1])
 
     def _apply_to_constant(self, operator: int, out: int, level: float) -> None:
         self._vectors[out] = self._bellman(operator).apply_to_constant(level)
@@ -189,11 +200,12 @@ class Shard:
     def _bracket(self, operator: int, policy: int | None, scale: float, lower: int, upper: int, chosen: int) -> None:
         bellman = self._bellman(operator)
         bellman.scale = scale
-        bracket = bellman.bracket(self._columns[:-1], None if policy is None else self._vectors[policy])
+        given = None if policy is None else self._policy(policy)
+        bracket = bellman.bracket(self._columns[:-1], given, keep_q=False)
         self._vectors.update({lower: bracket.lower, upper: bracket.upper, chosen: bracket.policy})
 
     def _chain(self, operator: int, policy: int, out: int) -> None:
-        self._vectors[out] = self._bellman(operator).chain(self._vectors[policy], self._columns[:-1])
+        self._vectors[out] = self._bellman(operator).chain(self._policy(policy), self._columns[:-1])
 
     def _cost(self, chain: int, out: int) -> None:
         self._vectors[out] = self._vectors[chain].cost
@@ -228,12 +240,10 @@ class Shard:
     # saving and restoring vectors
 
     def _fetch(self, x: int) -> npt.NDArray[Any]:
-        """A vector; of a policy the place of each state's action, (n_states,), or probabilities, (n_pairs,)."""
+        """A vector, all of whose numbers have 8 bytes; of a random policy probabilities, (n_pairs,)."""
         vector = self._vectors[x]
         if not isinstance(vector, PolicyRows):
-            return np.asarray(vector)
-        if not self._operators[ROBUST].ambiguity.is_statewise:
-            return np.asarray(vector.pairs - self._part.state_ptr[:-1])
+            return np.asarray(vector, dtype=np.int64 if vector.dtype == np.int32 else None)
         weights = np.zeros(self._part.n_pairs)
         weights[vector.pairs] = vector.weights
         return weights
@@ -244,17 +254,17 @@ class Shard:
 
     def _put_policy(self, out: int, policy: npt.NDArray[Any]) -> None:
         """A policy as `fetch` returns it, checked since it may come from a file."""
-        part, counts = self._part, np.diff(self._part.state_ptr)
+        part = self._part
         if np.issubdtype(policy.dtype, np.integer):
-            is_policy = bool(((policy >= 0) & (policy < counts)).all())
-            pairs, weights, state_ptr = part.state_ptr[:-1] + policy, np.ones(len(policy)), np.arange(len(policy) + 1)
+            is_policy = bool(((policy >= 0) & (policy < np.diff(part.state_ptr))).all())
+            kept: Any = policy.astype(np.int32)
         else:
-            is_policy = bool(((policy >= 0.0) & (policy <= 1.0)).all())
             pairs = np.flatnonzero(policy > 0.0)
-            weights, state_ptr = policy[pairs], np.searchsorted(pairs, part.state_ptr)
-            is_policy &= bool((np.diff(state_ptr) > 0).all())
+            state_ptr = np.searchsorted(pairs, part.state_ptr)
+            is_policy = bool(((policy >= 0.0) & (policy <= 1.0)).all() and (np.diff(state_ptr) > 0).all())
+            kept = rows_of_pairs(part, pairs)._replace(weights=policy[pairs], state_ptr=state_ptr)
         _checks.must(is_policy, "a checkpoint must hold policies of the model's actions: got other numbers")
-        self._vectors[out] = rows_of_pairs(part, pairs)._replace(weights=weights, state_ptr=state_ptr)
+        self._vectors[out] = kept
 
     def _reset(self, sweeps: int) -> None:
         """Forget all vectors, as if there had been so many sweeps, after which inner problems start anew."""

@@ -16,7 +16,7 @@ from robustmdp.models.mdp import MDP, from_checked
 
 _FIRST = 1000  # states in the first block
 _GROWTH = 8  # how many times as many a block may have as the one before: rows may be longer there
-_BLOCK = 2_000_000  # transitions in a block, about
+_BLOCK = 250_000  # transitions in a block, about: making them takes 80 bytes for each
 
 
 class Rows(NamedTuple):
@@ -84,7 +84,7 @@ class RowSource:
         return _joined(self._blocks(first, last))
 
     def parts(self) -> Iterator[Rows]:
-        """The rows of all states, in blocks of about two million transitions."""
+        """The rows of all states, in blocks of about 250,000 transitions."""
         return self._blocks(0, self.n_states)
 
     def _blocks(self, first: int, stop: int) -> Iterator[Rows]:

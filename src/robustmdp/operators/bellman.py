@@ -288,11 +288,14 @@ class RobustBellman:
         self.sweep(v, np.empty(self.mdp.n_states), self._best)
         return self._q
 
-    def bracket(self, v: FloatArray, policy: PolicyRows | None = None) -> Bracket:
-        """Bounds of T v, or of T^pi v, that inexact inner solves and rounding cannot break."""
+    def bracket(self, v: FloatArray, policy: PolicyRows | None = None, *, keep_q: bool = True) -> Bracket:
+        """Bounds of T v, or of T^pi v, that inexact inner solves and rounding cannot break.
+
+        Without `keep_q` those of pairs lie where the next sweep writes.
+        """
         mdp = self.mdp
         self._set_outcome(v)
-        lower, upper = np.empty(mdp.n_pairs), np.empty(mdp.n_pairs)
+        lower, upper = np.empty(mdp.n_pairs) if keep_q else self._q, np.empty(mdp.n_pairs)
         scale = self._scale()
 
         def task(lo: int, hi: int) -> None:

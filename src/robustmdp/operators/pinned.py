@@ -115,8 +115,8 @@ class PinnedBellman(RobustBellman):
         out[self._places] = self.values[self._places]
         return out
 
-    def bracket(self, v: FloatArray, policy: PolicyRows | None = None) -> Bracket:
-        found = super().bracket(v, policy)
+    def bracket(self, v: FloatArray, policy: PolicyRows | None = None, *, keep_q: bool = True) -> Bracket:
+        found = super().bracket(v, policy, keep_q=keep_q)
         lower, upper, chosen = found.lower, found.upper, found.policy
         if self.forbidden is not None and policy is None:
             found.q_lower[self.forbidden] = found.q_upper[self.forbidden] = -np.inf

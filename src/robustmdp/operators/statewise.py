@@ -90,7 +90,7 @@ class StatewiseBellman(RobustBellman):
         """What every pair earns under nature's answer, (n_pairs,)."""
         return self.bracket(np.asarray(v, dtype=np.float64)).q_lower
 
-    def bracket(self, v: FloatArray, policy: PolicyRows | None = None) -> Bracket:
+    def bracket(self, v: FloatArray, policy: PolicyRows | None = None, *, keep_q: bool = True) -> Bracket:
         mdp = self.mdp
         self._set_outcome(v)
         weights = np.zeros(mdp.n_pairs) if policy is None else self._dense(policy)
@@ -105,7 +105,7 @@ class StatewiseBellman(RobustBellman):
 
         threads.run(task, self._state_ranges, self._workers)
         self.rows += mdp.n_pairs
-        return Bracket(lower, upper, q, q.copy(), mdp.table(weights, fill=0.0))
+        return Bracket(lower, upper, q, q.copy() if keep_q else q, mdp.table(weights, fill=0.0))
 
     # internals
 

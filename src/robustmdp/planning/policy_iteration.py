@@ -14,7 +14,8 @@ from robustmdp.planning.run import Progress, Stall
 
 _SHRINKS = 0.7  # a joint step is kept if the bound falls to this share of what it was
 _NOMINAL_ACCURACY = 1e-3  # of the values: the nominal solution is only a start
-_JOINT_ACCURACY = 1e-3  # of the bound: linear solves cost little beside a sweep over all actions
+_JOINT_ACCURACY = 0.1  # of what the last joint step left of the bound: chains are solved closely once steps help much
+_CLOSEST, _LOOSEST = 1e-3, 0.03  # of the bound
 _OPENING = 1  # sweeps before the first joint step
 _RETRY_SWEEPS = 4
 _PATIENCE = 4
@@ -113,6 +114,7 @@ class Work:
     tol: float
     by_graph: bool = False  # how chains are ordered
     linear: ChainSolver = field(init=False)
+    _bound: float = field(init=False, default=0.0)  # before the last joint step
 
     def __post_init__(self) -> None:
         make = self.bellman.chain_solver or ChainSolver
@@ -141,7 +143,10 @@ class Work:
     def joint_values(self, progress: Progress) -> FloatArray:
         """Fix the greedy policy and nature's answer to it at v, solve that chain."""
         chain = self.bellman.chain(self._policy_of(progress), progress.v)
-        accuracy = max(_JOINT_ACCURACY * progress.error_bound, self._floor(progress))
+        bound, before = progress.error_bound, self._bound
+        share = _JOINT_ACCURACY * bound / before if before > 0.0 else _LOOSEST
+        self._bound = bound
+        accuracy = max(min(max(share, _CLOSEST), _LOOSEST) * bound, self._floor(progress))
         return self.linear.solve(chain, progress.centred(), accuracy)
 
     def nested(self, progress: Progress) -> Progress:

@@ -204,6 +204,7 @@ def certify(
     mdp = bellman.mdp
     bracket = bellman.bracket(v, policy)
     lower, upper, shift = bounds(bracket, v, mdp)
+    lower, upper = bellman.collect(lower), bellman.collect(upper)
     bound = float((upper - lower).max()) / 2.0
     value = 0.5 * (lower + upper)
     target = tol * max(1.0, float(abs(value).max()))
@@ -215,11 +216,11 @@ def certify(
         code = "stalled"
     steps = len(trace)
     return Solution(
-        value=bellman.collect(value),
+        value=value,
         q=bellman.q_table(bracket, shift),
         policy=bracket.policy,
-        lower=bellman.collect(lower),
-        upper=bellman.collect(upper),
+        lower=lower,
+        upper=upper,
         status=Status.of(code, bound=bound, target=target, steps=steps),
         steps=steps,
         trace=as_columns(trace),
