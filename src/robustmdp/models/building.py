@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,33 +11,22 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
-from robustmdp.models.assembly import Rows, merge_successors, to_mdp
+from robustmdp.models.assembly import Block, Parts, assemble, parts_of
 from robustmdp.models.frames import Frame
 from robustmdp.models.headers import OUTCOME, find_model_columns
-from robustmdp.models.mdp import MDP
 from robustmdp.models.naming import Names
 
+_NO_OUTCOME = np.empty(0, np.int64)
 
-def from_arrays(
-    transitions: Any,
-    rewards: Any,
-    discount: float,
-    state_names: Sequence[str] | None,
-    action_names: Sequence[str] | None,
-) -> MDP:
+
+def from_arrays(transitions: Any, rewards: Any, discount: float, names: Names) -> Parts:
     """See MDP.from_arrays."""
-    sparse = _is_sparse_list(transitions)
     state, action, following, probability, shape = (
-        _sparse_entries(transitions) if sparse else _dense_entries(transitions)
+        _sparse_entries(transitions) if _is_sparse_list(transitions) else _dense_entries(transitions)
     )
-    entry_rewards = _rewards_of_entries(rewards, state, action, following, shape)
-    return _assemble(
-        (state, action, following, probability, entry_rewards),
-        shape,
-        _checks.model_discount(discount),
-        names=(state_names, action_names),
-        where="transitions",
-    )
+    reward = _rewards_of_entries(rewards, state, action, following, shape)
+    block = Block(state, action, following, probability, reward, _NO_OUTCOME)
+    return _build(block, shape, _checks.model_discount(discount), names, "transitions")
 
 
 def _is_sparse_list(thing: Any) -> bool:
@@ -116,7 +105,7 @@ def from_rows(
     n_states: int | None,
     names: Names,
     place: columns.Place | None = None,
-) -> MDP:
+) -> Parts:
     """See MDP.from_rows; `place` says where an entry of a column stands."""
     raw = columns.equally_long(dict(zip(columns.NAMES, given, strict=True)))
     _checks.must(len(raw["state"]) > 0, "rows must hold at least one transition: got none")
@@ -141,19 +130,14 @@ def from_rows(
     if terminated is not None:
         ends = columns.flags("terminated", terminated, place)
         _checks.must(ends.shape == state.shape, f"terminated must be as long as state ({len(state)}): got {ends.shape}")
-    mdp = _assemble(
-        (state, action, following, probability, reward),
-        (n_states, len(names[1] or ()) if named[1] else int(action.max()) + 1),
-        _checks.model_discount(discount),
-        names=names,
-        where="rows",
-        ends=ends,
-    )
-    consistency.check_room(mdp.n_states, mdp.n_actions, mdp.nnz)
-    return mdp
+    n_actions = len(names[1] or ()) if named[1] else int(action.max()) + 1
+    block = Block(state, action, following, probability, reward, _NO_OUTCOME)
+    parts = _build(block, (n_states, n_actions), _checks.model_discount(discount), names, "rows", ends)
+    consistency.check_room(n_states, n_actions, len(parts["indices"]))
+    return parts
 
 
-def from_frame(frame: Any, discount: float) -> MDP:
+def from_frame(frame: Any, discount: float) -> Parts:
     """See MDP.from_frame."""
     table = Frame.of(frame)
     found = find_model_columns(table.names, "the frame")
@@ -165,69 +149,45 @@ def from_frame(frame: Any, discount: float) -> MDP:
     return from_rows(given, discount, terminated=ended, n_states=None, names=(None, None))
 
 
-def _assemble(
-    entries: tuple[IndexArray, IndexArray, IndexArray, FloatArray, FloatArray],
-    shape: tuple[int, int],
-    discount: float,
-    *,
-    names: Names,
-    where: str,
-    ends: BoolArray | None = None,
-) -> MDP:
-    """Sort, merge, check and store."""
-    state, action, following, probability, reward = entries
+class _Entries(NamedTuple):
+    """The words of messages about transitions in arrays."""
+
+    block: Block
+    where: str
+
+    @staticmethod
+    def label(column: str) -> str:
+        return f"the {column} of each transition"
+
+    def place(self, row: int) -> str:
+        return f"{self.where}[{self.block.state[row]}, {self.block.action[row]}, {self.block.next_state[row]}]"
+
+
+def _build(
+    block: Block, shape: tuple[int, int], discount: float, names: Names, where: str, ends: BoolArray | None = None
+) -> Parts:
+    """Sort, merge and check."""
     n_states, n_actions = shape
-    _check_entries(state, action, following, probability, reward, where)
-    positive = probability > 0
-    if not positive.all():
-        state, action, following, probability, reward = (column[positive] for column in entries)
-        ends = ends[positive] if ends is not None else None
-    # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
-    key = following if ends is None else following + ends * (n_states + 1)
-    row = state * n_actions + action
-    row, key, probability, reward = merge_successors(row, key, probability, reward)
-    indices = np.where(key > n_states, n_states, key).astype(np.int32)
-    starts = np.flatnonzero(np.diff(row, prepend=-1))
-    indptr = np.append(starts, len(row)).astype(np.int64)
-    pairs = row[starts]
-    pair_states = pairs // n_actions
-    _check_actions(pair_states, n_states, names[0])
-    probabilities = row_sums.normalise(
-        indptr,
-        probability.copy(),  # may be the caller's
-        lambda pair, total: f"{where}[{pair_states[pair]}, {pairs[pair] % n_actions}] must sum to 1: got {total:.9g}",
+    pair = block.state * n_actions + block.action
+    given: Any = map(np.ascontiguousarray, block)
+    if (pair[1:] < pair[:-1]).any():
+        order = np.argsort(pair, kind="stable")
+        given = (*(column[order] for column in block[:-1]), block.outcome)
+        ends = None if ends is None else ends[order]
+    block = Block(*given)
+    successor = block.next_state
+    if ends is not None:
+        # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
+        ended = np.unique(successor[ends])
+        successor = np.where(ends, n_states + 1 + np.searchsorted(ended, successor), successor)
+    rows = assemble([block._replace(next_state=successor)], len(pair), _Entries(block, where))
+    assert rows is not None  # since the block is sorted
+    rows = rows._replace(indices=np.minimum(rows.indices, np.int32(n_states)))
+    parts = parts_of(rows, n_states, discount, n_actions=n_actions, names=names)
+    row_sums.normalise(
+        rows.indptr,
+        rows.probabilities,
+        lambda pair, total: f"{where}[{rows.states[pair]}, {rows.actions[pair]}] must sum to 1: got {total:.9g}",
         in_place=True,
     )
-    rows = Rows(indptr, indices, probabilities, reward, pair_states, (pairs % n_actions).astype(np.int32))
-    return to_mdp(rows, n_states, discount, n_actions=n_actions, names=names)
-
-
-def _check_entries(
-    state: IndexArray,
-    action: IndexArray,
-    following: IndexArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    where: str,
-) -> None:
-    for label, wrong, must in (
-        ("probability", ~np.isfinite(probability), "be finite"),
-        ("probability", probability < 0, "be at least 0"),
-        ("reward", ~np.isfinite(reward), "be finite"),
-    ):
-        first = np.flatnonzero(wrong)
-        if first.size:
-            i = first[0]
-            value = (probability if label == "probability" else reward)[i]
-            place = f"{where}[{state[i]}, {action[i]}, {following[i]}]"
-            _checks.fail(f"the {label} of each transition must {must}: got {value:g} at {place}")
-
-
-def _check_actions(pair_states: IndexArray, n_states: int, state_names: Sequence[str] | None) -> None:
-    """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
-    present = pair_states[np.flatnonzero(np.diff(pair_states, prepend=-1))]
-    if len(present) < n_states:
-        gaps = np.flatnonzero(present != np.arange(len(present)))
-        missing = int(gaps[0]) if gaps.size else len(present)
-        name = f" ({state_names[missing]})" if state_names is not None and len(state_names) == n_states else ""
-        _checks.fail(f"every state must have at least one action: state {missing}{name} has none")
+    return parts

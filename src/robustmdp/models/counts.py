@@ -26,7 +26,7 @@ _ROOM = 1 << 28  # entries of a table over states and actions: 2 GB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts:
+class Counts(_display.Described):
     """Rows of counts, one per (state, action) pair that was seen or is known, sorted by state, then action.
 
     A listed successor may have a count of zero: then it is known to be possible, but was never seen.
@@ -180,12 +180,6 @@ class Counts:
             ("pairs", f"{len(self.state):,} of {self.n_states:,} x {self.n_actions:,}"),
             ("never seen", f"{len(self.unseen):,} pairs"),
         ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Counts", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Counts", self._fields())
 
 
 class Estimate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.models.mdp import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
+
+if TYPE_CHECKING:
+    from robustmdp.models import MDP
 
 
 class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may not be installed

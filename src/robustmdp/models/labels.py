@@ -11,7 +11,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.models import columns, row_sums
-from robustmdp.models.space import place_of_name
+from robustmdp.models.space import StateActionSpace, place_of_name
 
 
 class Labels(dict[str, BoolArray]):
@@ -71,6 +71,20 @@ def checked_probabilities(
         np.array([0, n_states]), initial, lambda _, total: f"{name} must sum to 1: got {total:.9g}", in_place=True
     )
     return read_only(initial)
+
+
+def distribution(space: StateActionSpace, initial: npt.ArrayLike | None, name: str = "initial") -> FloatArray:
+    """A state by number or name, or (S,) probabilities, as (S,) probabilities; None is every state alike.
+
+    >>> from robustmdp import problems
+    >>> distribution(problems.two_state(0.5, 0.9), 1)
+    array([0., 1.])
+    >>> distribution(problems.machine_replacement(), "age 2")[:4]
+    array([0., 0., 1., 0.])
+    """
+    if initial is None:
+        return np.full(space.n_states, 1.0 / space.n_states)
+    return distribution_over(space.n_states, initial, name, space.state_names)
 
 
 def distribution_over(

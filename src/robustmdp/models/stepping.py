@@ -11,8 +11,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency
-from robustmdp.models.assembly import rewards_by_pair
-from robustmdp.models.mdp import MDP, from_checked
+from robustmdp.models.assembly import Parts, Rows, parts_of
 from robustmdp.models.noise import Noise
 
 Step = Callable[[Any, Any, Any], Any]
@@ -53,7 +52,9 @@ class _Answers(NamedTuple):
     terminated: npt.NDArray[Any]
 
 
-def from_noise(step: Step, n_states: int, n_actions: int, noise: Noise, discount: float, names: tuple[Any, Any]) -> MDP:
+def from_noise(
+    step: Step, n_states: int, n_actions: int, noise: Noise, discount: float, names: tuple[Any, Any]
+) -> Parts:
     """See MDP.from_noise."""
     most = columns.LARGEST + 1
     for name, size in (("n_states", n_states), ("n_actions", n_actions)):
@@ -61,30 +62,19 @@ def from_noise(step: Step, n_states: int, n_actions: int, noise: Noise, discount
     discount = _checks.model_discount(discount)
     combinations = _Combinations.of(n_states, n_actions, noise)
     following, reward, ended = _checked(_call(step, combinations), combinations, n_states)
-    following[ended] = n_states
-    pairs = _available_pairs(following, combinations).reshape(n_states, n_actions)
-    states, actions = np.nonzero(pairs)
-    missing = np.flatnonzero(~pairs.any(axis=1))
-    _checks.must(
-        not missing.size, f"every state must have an action: state {missing[0] if missing.size else 0} has none"
-    )
-    kept = np.repeat(pairs.ravel(), len(noise))
-    indptr = len(noise) * np.arange(len(states) + 1)
-    consistency.check_room(n_states, n_actions, int(indptr[-1]))
-    return from_checked(
-        MDP,
-        indptr=indptr,
-        indices=following[kept].astype(np.int32),
+    pairs = _available_pairs(following, combinations)
+    states, actions = np.nonzero(pairs.reshape(n_states, n_actions))
+    kept = np.repeat(pairs, len(noise))
+    consistency.check_room(n_states, n_actions, int(kept.sum()))
+    rows = Rows(
+        indptr=len(noise) * np.arange(len(states) + 1),
+        indices=np.where(ended, n_states, following)[kept].astype(np.int32),
         probabilities=np.tile(noise.probabilities, len(states)),
-        rewards=rewards_by_pair(reward[kept], indptr),
-        state_ptr=np.searchsorted(states, np.arange(n_states + 1)).astype(np.int64, copy=False),
+        rewards=reward[kept],
+        states=states,
         actions=actions.astype(np.int32),
-        n_actions=n_actions,
-        discount=discount,
-        state_names=_checks.names("state", names[0], n_states),
-        action_names=_checks.names("action", names[1], n_actions),
-        noise=noise,
     )
+    return {**parts_of(rows, n_states, discount, n_actions=n_actions, names=names), "noise": noise}
 
 
 def _call(step: Step, combinations: _Combinations) -> _Answers:

@@ -35,7 +35,7 @@ from robustmdp.models.transitions import (
 )
 
 
-class Trajectory:
+class Trajectory(_display.Described):
     """What happened: (state, action, reward, next state) in order, in memory or streamed from a file.
 
     Several episodes are simply one after the other: each transition names its own next state, so nothing leaks from
@@ -123,29 +123,20 @@ class Trajectory:
         )
 
     @classmethod
-    def from_source(
-        cls,
-        source: Source,
-        *,
-        n_states: int | None = None,
-        n_actions: int | None = None,
-        discount: float | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
-    ) -> Trajectory:
+    def from_source(cls, source: Source, **sizes_and_names: Any) -> Trajectory:
         """A trajectory that reads its transitions from `source` whenever they are asked for."""
         out = cls.__new__(cls)
-        out._set(source, n_states, n_actions, discount, state_names, action_names)
+        out._set(source, **sizes_and_names)
         return out
 
     def _set(
         self,
         source: Source,
-        n_states: int | None,
-        n_actions: int | None,
-        discount: float | None,
-        state_names: Sequence[str] | None,
-        action_names: Sequence[str] | None,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        discount: float | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
     ) -> None:
         self._source = source
         self._passes = 1
@@ -153,12 +144,13 @@ class Trajectory:
         self._kept: Kept | None = None
         self._given = (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions))
         self.discount = None if discount is None else _checks.discount(discount)
-        names = (state_names, action_names)
-        checked = [
+        states, actions = (
             None if given is None else _checks.names(kind, given, len(given) if has else self._size(place))
-            for place, (kind, given, has) in enumerate(zip(KINDS, names, source.named, strict=True))
-        ]
-        self._names = (checked[0], checked[1])
+            for place, (kind, given, has) in enumerate(
+                zip(KINDS, (state_names, action_names), source.named, strict=True)
+            )
+        )
+        self._names = (states, actions)
 
     @property
     def n_states(self) -> int:
@@ -348,12 +340,6 @@ class Trajectory:
         names = (self.state_names, self.action_names) if read else self._names
         listed = zip(KINDS, names, strict=True)
         return fields + [(f"{kind} names", _display.shortlist(each)) for kind, each in listed if each]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Trajectory", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Trajectory", self._fields())
 
 
 def _checked_size(name: str, value: int | None) -> int | None:

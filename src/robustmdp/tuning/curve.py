@@ -15,7 +15,7 @@ from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import differ, policy_rows
 from robustmdp.planning.continuation import Stage, Walk, follow

@@ -15,7 +15,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -44,7 +44,7 @@ _RADII = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Suggestion:
+class Suggestion(_display.Described):
     """What to solve with, and why.
 
     Attributes
@@ -128,12 +128,6 @@ class Suggestion:
             ("pays", verdict),
             *(("because", reason) for reason in self.reasons),
         ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Suggestion", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Suggestion", self._fields())
 
 
 def suggest(

@@ -13,7 +13,7 @@ from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table

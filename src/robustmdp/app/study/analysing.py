@@ -28,7 +28,7 @@ from robustmdp.tuning.worlds import Models
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Analysis:
+class Analysis(_display.Described):
     """A studied problem: its numbers in `study`, its `figures`, its page by `write`."""
 
     title: str
@@ -78,12 +78,6 @@ class Analysis:
             ("level", str(advice.ambiguity)),
             *(("because", why) for why in advice.reasons),
         ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Analysis", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Analysis", self._fields())
 
 
 def analyse(

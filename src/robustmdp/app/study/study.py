@@ -16,7 +16,7 @@ from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.app.study.sweep import LEVELS, Levels, Sweep, sweep
 from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, check_divergence
 from robustmdp.models import MDP, Counts
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
