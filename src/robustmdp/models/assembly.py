@@ -5,7 +5,7 @@ Memory is that of the result: what comes is never held a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -63,6 +63,13 @@ class Origin(Protocol):
 
     def place(self, row: int) -> str:
         """Where a transition stands."""
+
+
+class Wording(NamedTuple):
+    """An `Origin` of arrays in memory."""
+
+    label: Callable[[str], str]
+    place: Callable[[int], str]
 
 
 def assemble(blocks: Iterable[Block], length: int, origin: Origin) -> Rows | None:

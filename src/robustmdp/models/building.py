@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
-from robustmdp.models.assembly import Block, Parts, assemble, parts_of
+from robustmdp.models.assembly import Block, Parts, Wording, assemble, parts_of
 from robustmdp.models.frames import Frame
 from robustmdp.models.headers import OUTCOME, find_model_columns
 from robustmdp.models.naming import Names
@@ -22,9 +22,9 @@ _NO_OUTCOME = np.empty(0, np.int64)
 def from_arrays(transitions: Any, rewards: Any, discount: float, names: Names) -> Parts:
     """See MDP.from_arrays."""
     state, action, following, probability, shape = (
-        _sparse_entries(transitions) if _is_sparse_list(transitions) else _dense_entries(transitions)
+        _read_sparse(transitions) if _is_sparse_list(transitions) else _read_dense(transitions)
     )
-    reward = _rewards_of_entries(rewards, state, action, following, shape)
+    reward = _look_up_rewards(rewards, state, action, following, shape)
     block = Block(state, action, following, probability, reward, _NO_OUTCOME)
     return _build(block, shape, _checks.model_discount(discount), names, "transitions")
 
@@ -33,7 +33,7 @@ def _is_sparse_list(thing: Any) -> bool:
     return isinstance(thing, (list, tuple)) and len(thing) > 0 and all(hasattr(item, "tocsr") for item in thing)
 
 
-def _dense_entries(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
+def _read_dense(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     array = columns.real_numbers("transitions", transitions)
     _checks.must(
         array.ndim == 3 and array.shape[0] == array.shape[2] and array.size > 0,
@@ -43,7 +43,7 @@ def _dense_entries(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray
     return state, action, following, array[state, action, following], (array.shape[0], array.shape[1])
 
 
-def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
+def _read_sparse(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     n_states = matrices[0].shape[0]
     parts = []
     for index, matrix in enumerate(matrices):
@@ -52,7 +52,7 @@ def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, In
             f"transitions must be square matrices of one size: got {matrix.shape} at transitions[{index}], "
             f"and {matrices[0].shape} at transitions[0]",
         )
-        csr = _checked_csr(f"transitions[{index}]", matrix)
+        csr = _check_csr(f"transitions[{index}]", matrix)
         state = np.repeat(np.arange(n_states), np.diff(csr.indptr))
         probability = columns.real_numbers(f"the entries of transitions[{index}]", csr.data)
         parts.append((state, np.full(csr.nnz, index), csr.indices.astype(np.int64), probability))
@@ -60,7 +60,7 @@ def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, In
     return state, action, following, probability, (n_states, len(matrices))
 
 
-def _checked_csr(name: str, matrix: Any) -> Any:
+def _check_csr(name: str, matrix: Any) -> Any:
     """SciPy does not look at the indices that a matrix was made with."""
     csr = matrix.tocsr()
     try:
@@ -70,7 +70,7 @@ def _checked_csr(name: str, matrix: Any) -> Any:
     return csr
 
 
-def _rewards_of_entries(
+def _look_up_rewards(
     rewards: Any, state: IndexArray, action: IndexArray, following: IndexArray, shape: tuple[int, int]
 ) -> FloatArray:
     """The reward of each transition, whatever the rewards depend on."""
@@ -84,7 +84,7 @@ def _rewards_of_entries(
         out = np.empty(len(state))
         for a, matrix in enumerate(rewards):
             chosen = action == a
-            found = _checked_csr(f"rewards[{a}]", matrix)[state[chosen], following[chosen]]
+            found = _check_csr(f"rewards[{a}]", matrix)[state[chosen], following[chosen]]
             out[chosen] = columns.real_numbers(f"the entries of rewards[{a}]", np.asarray(found).ravel())
         return out
     array = columns.real_numbers("rewards", rewards)
@@ -107,22 +107,18 @@ def from_rows(
     place: columns.Place | None = None,
 ) -> Parts:
     """See MDP.from_rows; `place` says where an entry of a column stands."""
-    raw = columns.equally_long(dict(zip(columns.NAMES, given, strict=True)))
+    raw = columns.to_columns(dict(zip(columns.NAMES, given, strict=True)))
     _checks.must(len(raw["state"]) > 0, "rows must hold at least one transition: got none")
     named = naming.are_named(raw)
     numbered, names = naming.number_columns(raw, names)
-    arrays = list(numbered.values())
     if n_states is None and named[0]:
         n_states = len(names[0] or ())
-    last = None if n_states is None else _checks.positive_integer("n_states", n_states) - 1
-    _checks.must(
-        last is None or last <= columns.LARGEST, f"n_states must be at most {columns.LARGEST + 1}: got {n_states}"
-    )
-    state = columns.whole_numbers("state", arrays[0], last, place)
-    action = columns.whole_numbers("action", arrays[1], place=place)
-    following = columns.whole_numbers("next_state", arrays[2], place=place)
-    probability = columns.real_numbers("probability", arrays[3], place)
-    reward = columns.real_numbers("reward", arrays[4], place)
+    last = None if n_states is None else columns.check_size("n_states", n_states) - 1
+    state = columns.whole_numbers("state", numbered["state"], last, place)
+    action = columns.whole_numbers("action", numbered["action"], place=place)
+    following = columns.whole_numbers("next_state", numbered["next_state"], place=place)
+    probability = columns.real_numbers("probability", numbered["probability"], place)
+    reward = columns.real_numbers("reward", numbered["reward"], place)
     n_states = int(max(state.max(), following.max())) + 1 if last is None else last + 1
     must = f"lie in 0..{n_states} ({n_states} is the end)"
     columns.refuse_where(following > n_states, must, "next_state", following, place)
@@ -149,20 +145,6 @@ def from_frame(frame: Any, discount: float) -> Parts:
     return from_rows(given, discount, terminated=ended, n_states=None, names=(None, None))
 
 
-class _Entries(NamedTuple):
-    """The words of messages about transitions in arrays."""
-
-    block: Block
-    where: str
-
-    @staticmethod
-    def label(column: str) -> str:
-        return f"the {column} of each transition"
-
-    def place(self, row: int) -> str:
-        return f"{self.where}[{self.block.state[row]}, {self.block.action[row]}, {self.block.next_state[row]}]"
-
-
 def _build(
     block: Block, shape: tuple[int, int], discount: float, names: Names, where: str, ends: BoolArray | None = None
 ) -> Parts:
@@ -180,7 +162,11 @@ def _build(
         # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
         ended = np.unique(successor[ends])
         successor = np.where(ends, n_states + 1 + np.searchsorted(ended, successor), successor)
-    rows = assemble([block._replace(next_state=successor)], len(pair), _Entries(block, where))
+    wording = Wording(
+        "the {} of each transition".format,
+        lambda row: f"{where}[{block.state[row]}, {block.action[row]}, {block.next_state[row]}]",
+    )
+    rows = assemble([block._replace(next_state=successor)], len(pair), wording)
     assert rows is not None  # since the block is sorted
     rows = rows._replace(indices=np.minimum(rows.indices, np.int32(n_states)))
     parts = parts_of(rows, n_states, discount, n_actions=n_actions, names=names)

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may not be installed
-    """s' ~ P(.|s, a) of an MDP, episode after episode; see `robustmdp.to_gymnasium`.
-
-    Parameters
-    ----------
-    mdp : MDP
-    penalty : (S, A) what nature pays at a pair, or None
-    start : a state by number or name, or (S,) probabilities; None for the model's initial ones, or state 0
-    max_steps : int or None
-    """
+    """s' ~ P(.|s, a) of an MDP, episode after episode, with nature's `penalty` (S, A); see `rm.to_gymnasium`."""
 
     def __init__(
         self, mdp: MDP, penalty: FloatArray | None, start: npt.ArrayLike | None, max_steps: int | None

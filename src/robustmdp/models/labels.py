@@ -17,7 +17,7 @@ from robustmdp.models.space import StateActionSpace, place_of_name
 class Labels(dict[str, BoolArray]):
     """A label's name to its states, (S,) bool; read-only, since a model is.
 
-    >>> labels = checked_labels({"goal": [False, True]}, 2)
+    >>> labels = check_labels({"goal": [False, True]}, 2)
     >>> labels["goal"]
     array([False,  True])
     >>> labels["goal"] = labels["goal"]
@@ -36,7 +36,7 @@ class Labels(dict[str, BoolArray]):
         return Labels, (dict(self),)
 
 
-def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> Labels:
+def check_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> Labels:
     """Read-only arrays under names that are not empty, sorted by name."""
     if given is None:
         return Labels()
@@ -56,10 +56,10 @@ def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> 
 
 
 def checked_initial(
-    given: npt.ArrayLike | None, n_states: int, state_names: Sequence[str] | None = None
+    given: npt.ArrayLike | None, n_states: int, name: str = "initial", state_names: Sequence[str] | None = None
 ) -> FloatArray | None:
     """(S,) probabilities that sum to 1 within rounding, read-only; a state is one that is certain."""
-    return None if given is None else checked_probabilities(given, n_states, "initial", state_names)
+    return None if given is None else checked_probabilities(given, n_states, name, state_names)
 
 
 def checked_probabilities(

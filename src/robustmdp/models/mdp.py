@@ -13,10 +13,9 @@ from robustmdp import _checks, _display, _types
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import building, columns, consistency, gymnasium, row_sums, stepping
 from robustmdp.models.assembly import merge_rows
-from robustmdp.models.labels import Labels, checked_initial, checked_labels, same_labels
+from robustmdp.models.labels import Labels, check_labels, checked_initial, same_labels
 from robustmdp.models.noise import Noise
 from robustmdp.models.rows import TransitionRows
-from robustmdp.table import Table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -72,14 +71,14 @@ class MDP(TransitionRows, _display.Described):
         n_actions = _checks.positive_integer("n_actions", self.n_actions)
         if not isinstance(self.noise, Noise | None):
             raise TypeError(f"noise must be a Noise or None: got {type(self.noise).__name__}")
-        arrays = consistency.typed_arrays({name: getattr(self, name) for name in consistency.TYPES})
+        arrays = consistency.convert_arrays({name: getattr(self, name) for name in consistency.TYPES})
         values: dict[str, Any] = {
             **consistency.checked_arrays(arrays, n_actions, noise=self.noise),
             "n_actions": n_actions,
             "discount": _checks.model_discount(self.discount),
             "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
             "action_names": _checks.names("action", self.action_names, n_actions),
-            "labels": checked_labels(self.labels, len(arrays["state_ptr"]) - 1),
+            "labels": check_labels(self.labels, len(arrays["state_ptr"]) - 1),
             "initial": checked_initial(self.initial, len(arrays["state_ptr"]) - 1),
             "noise": self.noise,
         }
@@ -232,11 +231,11 @@ class MDP(TransitionRows, _display.Described):
         >>> world.with_labels({"goal": [False, True]}).labels["goal"]
         array([False,  True])
         """
-        return self._replace(labels=checked_labels(labels, self.n_states))
+        return self._replace(labels=check_labels(labels, self.n_states))
 
     def with_initial(self, initial: npt.ArrayLike | None) -> MDP:
         """The same world with another first state: by number or name, (S,) probabilities, or None for none."""
-        return self._replace(initial=checked_initial(initial, self.n_states, self.state_names))
+        return self._replace(initial=checked_initial(initial, self.n_states, state_names=self.state_names))
 
     def _described(self, labels: Mapping[str, npt.ArrayLike] | None, initial: npt.ArrayLike | None) -> MDP:
         mdp = self if labels is None else self.with_labels(labels)
@@ -355,30 +354,6 @@ class MDP(TransitionRows, _display.Described):
             rewards = self.rewards + extra
         columns.refuse_where(~np.isfinite(rewards), "be finite", "rewards with the extra ones", rewards)
         return self._replace(rewards=rewards)
-
-    def row(self, state: int | str, action: int | str) -> Table:
-        """What a pair, given by numbers or names, leads to: successor, probability and reward; `n_states` is the end.
-
-        Of a model with noise, the value of the noise comes first.
-
-        >>> from robustmdp import problems
-        >>> problems.two_state(0.5, 0.9).row(0, 0)
-        Table, 2 rows
-          successor  probability  reward
-          s0                 0.5       1
-          s1                 0.5       1
-        """
-        pair = self.pair(self.state_number(state), self.action_number(action))
-        at = slice(int(self.indptr[pair]), int(self.indptr[pair + 1]))
-        successors: Any = self.indices[at]
-        if self.state_names:
-            successors = [self.state_names[s] if s < self.n_states else "the end" for s in successors.tolist()]
-        return Table.of(
-            **({} if self.noise is None else {"noise": self.noise.column}),
-            successor=successors,
-            probability=self.probabilities[at],
-            reward=self.rewards[at if self.rewards_on_successors else pair],
-        )
 
     def _fields(self) -> _display.Fields:
         low, high = self.reward_range

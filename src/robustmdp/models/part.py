@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,41 +55,26 @@ class Sizes(NamedTuple):
         )
 
 
+@dataclass(eq=False)
 class Outline(StateActionSpace):
     """A model without its rows: sizes, discount, names."""
 
+    sizes: Sizes
+    n_actions: int
+    discount: float
+    rewards_on_successors: bool
+    noise: Noise | None = None
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+    nnz: int = field(init=False)
     actions = None
 
-    def __init__(
-        self,
-        sizes: Sizes,
-        n_actions: int,
-        discount: float,
-        rewards_on_successors: bool,
-        noise: Noise | None = None,
-        state_names: tuple[str, ...] | None = None,
-        action_names: tuple[str, ...] | None = None,
-    ) -> None:
-        self.sizes, self.n_actions, self.discount = sizes, n_actions, discount
-        self.rewards_on_successors, self.noise = rewards_on_successors, noise
-        self.state_names, self.action_names = state_names, action_names
-        self.reward_range, self.can_end = sizes.reward_range, sizes.can_end
-
-    @property
-    def n_states(self) -> int:
-        return self.sizes.n_states
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.sizes._asdict())
 
     @property
     def n_columns(self) -> int:
-        return self.sizes.n_states
-
-    @property
-    def n_pairs(self) -> int:
-        return self.sizes.n_pairs
-
-    @property
-    def nnz(self) -> int:
-        return self.sizes.nnz
+        return self.n_states
 
 
 class Part(MDP):

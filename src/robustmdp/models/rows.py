@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray
 from robustmdp.models.consistency import TYPES
+from robustmdp.models.noise import Noise
 from robustmdp.models.space import StateActionSpace
+from robustmdp.table import Table
 
 
 class TransitionRows(StateActionSpace):
@@ -27,6 +30,7 @@ class TransitionRows(StateActionSpace):
     probabilities: FloatArray
     rewards: FloatArray
     actions: IndexArray
+    noise: Noise | None
 
     @property
     def nnz(self) -> int:
@@ -77,6 +81,30 @@ class TransitionRows(StateActionSpace):
     def transitions_of(self, pairs: IndexArray) -> IndexArray:
         """The numbers of the transitions of some pairs, one pair after the other."""
         return ranges(self.indptr[pairs], np.diff(self.indptr)[pairs])
+
+    def row(self, state: int | str, action: int | str) -> Table:
+        """What a pair, given by numbers or names, leads to: successor, probability and reward; `n_states` is the end.
+
+        Of a model with noise, the value of the noise comes first.
+
+        >>> from robustmdp import problems
+        >>> problems.two_state(0.5, 0.9).row(0, 0)
+        Table, 2 rows
+          successor  probability  reward
+          s0                 0.5       1
+          s1                 0.5       1
+        """
+        pair = self.pair(self.state_number(state), self.action_number(action))
+        at = slice(int(self.indptr[pair]), int(self.indptr[pair + 1]))
+        successors: Any = self.indices[at]
+        if self.state_names:
+            successors = [self.state_names[s] if s < self.n_states else "the end" for s in successors.tolist()]
+        return Table.of(
+            **({} if self.noise is None else {"noise": self.noise.column}),
+            successor=successors,
+            probability=self.probabilities[at],
+            reward=self.rewards[at if self.rewards_on_successors else pair],
+        )
 
     def sample(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int, bool]:
         """One transition: reward, next state, and whether the episode ended (the state is then where it was)."""

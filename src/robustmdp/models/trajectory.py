@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, repeat
 from operator import index
 from typing import Any
@@ -23,15 +23,16 @@ from robustmdp.models.transitions import (
     COLUMNS,
     INDICES,
     Arrays,
-    Kept,
     RawColumns,
     Source,
     Transitions,
-    each,
+    copy_as,
     fingerprint,
-    part,
+    join,
+    map_columns,
     read_only,
     recut,
+    take,
 )
 
 
@@ -78,13 +79,11 @@ class Trajectory(_display.Described):
         given = dict(zip(COLUMNS, (state, action, reward, next_state, terminated), strict=True))
         if terminated is None:
             del given["terminated"]
-        raw = columns.equally_long(given)
+        raw = columns.to_columns(given)
         _checks.must(len(raw["state"]) > 0, "a trajectory must hold at least one transition: got none")
         numbered, names = number_columns(raw, (state_names, action_names))
-        clean = _clean(
-            numbered, (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions)), Arrays.place
-        )
-        own = each(np.copy, clean)  # the caller may change theirs
+        clean = _clean(numbered, (_check_size("n_states", n_states), _check_size("n_actions", n_actions)), Arrays.place)
+        own = map_columns(np.copy, clean)  # the caller may change theirs
         self._set(Arrays(own), n_states, n_actions, discount, *names)
 
     @classmethod
@@ -141,8 +140,8 @@ class Trajectory(_display.Described):
         self._source = source
         self._passes = 1
         self._seed: int | None = None
-        self._kept: Kept | None = None
-        self._given = (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions))
+        self._kept: list[Transitions] | None = None
+        self._given = (_check_size("n_states", n_states), _check_size("n_actions", n_actions))
         self.discount = None if discount is None else _checks.discount(discount)
         states, actions = (
             None if given is None else _checks.names(kind, given, len(given) if has else self._size(place))
@@ -189,7 +188,7 @@ class Trajectory(_display.Described):
         for place, (kind, has) in enumerate(zip(KINDS, self._source.named, strict=True)):
             if has:
                 own, size = self._names[place], self._given[place]
-                numbering = Numbering.of(own) if own else self._census.numberings[place]
+                numbering = Numbering(own) if own else self._census.numberings[place]
                 if numbering and size:
                     _checks.names(kind, numbering.names, size)
                 out[place] = numbering
@@ -297,7 +296,7 @@ class Trajectory(_display.Described):
                 count = len(window.state)
                 order = rng.permutation(count)[start:]
                 for first in range(0, len(order), BLOCK):
-                    yield part(window, order[first : first + BLOCK])
+                    yield take(window, order[first : first + BLOCK])
                 start = max(start - count, 0)
 
     def _pass(self) -> Iterator[Transitions]:
@@ -305,14 +304,20 @@ class Trajectory(_display.Described):
         length = self._source.length
         if self._passes == 1 or length is None or length > self._source.kept_length:
             return self._in_order(0)
-        return self._keep(length) if self._kept is None else self._kept.blocks()
+        return self._keep() if self._kept is None else map(partial(copy_as, np.int64), self._kept)
 
-    def _keep(self, length: int) -> Iterator[Transitions]:
-        kept = Kept(length)
+    def _keep(self) -> Iterator[Transitions]:
+        kept: list[Transitions] = []
+        new: list[Transitions] = []
+        count = 0
         for block in self._in_order(0):
-            kept.append(block)
             yield block
-        self._kept = kept  # a pass that was broken off is not used
+            new.append(block)
+            count += len(block.state)
+            if count >= BLOCK:
+                kept.append(copy_as(np.int32, join(new)))
+                new, count = [], 0
+        self._kept = [*kept, *(copy_as(np.int32, each) for each in new)]  # a pass that was broken off is not used
 
     def __getstate__(self) -> dict[str, Any]:
         # What goes to other processes stays small: they read the source themselves.
@@ -342,12 +347,8 @@ class Trajectory(_display.Described):
         return fields + [(f"{kind} names", _display.shortlist(each)) for kind, each in listed if each]
 
 
-def _checked_size(name: str, value: int | None) -> int | None:
-    if value is None:
-        return None
-    size, most = _checks.positive_integer(name, value), columns.LARGEST + 1
-    _checks.must(size <= most, f"{name} must be at most {most}: got {size}")
-    return size
+def _check_size(name: str, value: int | None) -> int | None:
+    return None if value is None else columns.check_size(name, value)
 
 
 def _clean(

@@ -23,6 +23,7 @@ from robustmdp.app.study.sweep import LEVELS
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
+from robustmdp.tuning.suggestion import held_out_worlds
 from robustmdp.tuning.trials import families_of
 from robustmdp.tuning.worlds import Models
 
@@ -136,7 +137,7 @@ def analyse(
         counts=counts,
         confidence=confidence,
         method=method,
-        held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
+        held_out=held_out_worlds(held_out),
         initial=initial,
         policies=policies or {},
         worlds=families_of(worlds) if worlds else [],
