@@ -34,7 +34,7 @@ class Block(NamedTuple):
     next_state: IntArray
     probability: FloatArray
     reward: FloatArray
-    outcome: IntArray
+    outcome: IntArray = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -188,7 +188,7 @@ def parts_of(
     """What `from_checked` takes, of checked rows; `by_pair` keeps one reward per pair where that is enough."""
     n_actions = int(rows.actions.max()) + 1 if n_actions is None else n_actions
     state_names = _checks.names("state", names[0], n_states)
-    _check_actions(rows.states, n_states, state_names)
+    check_actions(rows.states, n_states, state_names)
     rewards = rows.rewards
     if by_pair:
         same = not rows.rewards_on_successors
@@ -207,7 +207,7 @@ def parts_of(
     }
 
 
-def _check_actions(states: IndexArray, n_states: int, names: tuple[str, ...] | None) -> None:
+def check_actions(states: IndexArray, n_states: int, names: tuple[str, ...] | None) -> None:
     """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
     present = states[np.flatnonzero(np.diff(states, prepend=-1))]
     if len(present) < n_states:

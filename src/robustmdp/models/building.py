@@ -11,12 +11,10 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
-from robustmdp.models.assembly import Block, Parts, Wording, assemble, parts_of
+from robustmdp.models.assembly import Block, Parts, Wording, assemble, check_actions, parts_of
 from robustmdp.models.frames import Frame
 from robustmdp.models.headers import OUTCOME, find_model_columns
 from robustmdp.models.naming import Names
-
-_NO_OUTCOME = np.empty(0, np.int64)
 
 
 def from_arrays(transitions: Any, rewards: Any, discount: float, names: Names) -> Parts:
@@ -25,7 +23,7 @@ def from_arrays(transitions: Any, rewards: Any, discount: float, names: Names) -
         _read_sparse(transitions) if _is_sparse_list(transitions) else _read_dense(transitions)
     )
     reward = _look_up_rewards(rewards, state, action, following, shape)
-    block = Block(state, action, following, probability, reward, _NO_OUTCOME)
+    block = Block(state, action, following, probability, reward)
     return _build(block, shape, _checks.model_discount(discount), names, "transitions")
 
 
@@ -127,7 +125,7 @@ def from_rows(
         ends = columns.flags("terminated", terminated, place)
         _checks.must(ends.shape == state.shape, f"terminated must be as long as state ({len(state)}): got {ends.shape}")
     n_actions = len(names[1] or ()) if named[1] else int(action.max()) + 1
-    block = Block(state, action, following, probability, reward, _NO_OUTCOME)
+    block = Block(state, action, following, probability, reward)
     parts = _build(block, (n_states, n_actions), _checks.model_discount(discount), names, "rows", ends)
     consistency.check_room(n_states, n_actions, len(parts["indices"]))
     return parts
@@ -157,6 +155,7 @@ def _build(
         given = (*(column[order] for column in block[:-1]), block.outcome)
         ends = None if ends is None else ends[order]
     block = Block(*given)
+    check_actions(block.state, n_states, _checks.names("state", names[0], n_states))
     successor = block.next_state
     if ends is not None:
         # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.

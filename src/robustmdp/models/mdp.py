@@ -238,8 +238,7 @@ class MDP(TransitionRows, _display.Described):
         return self._replace(initial=checked_initial(initial, self.n_states, state_names=self.state_names))
 
     def _described(self, labels: Mapping[str, npt.ArrayLike] | None, initial: npt.ArrayLike | None) -> MDP:
-        mdp = self if labels is None else self.with_labels(labels)
-        return mdp if initial is None else mdp.with_initial(initial)
+        return self._replace(labels=check_labels(labels, self.n_states)).with_initial(initial)
 
     def with_discount(self, discount: float) -> MDP:
         """The same world with another discount."""

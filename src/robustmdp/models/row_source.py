@@ -151,7 +151,6 @@ class RowSource:
             columns.whole_numbers("next_state", raw["next_state"], self.n_states, place),
             columns.real_numbers("probability", raw["probability"], place),
             columns.real_numbers("reward", raw["reward"], place),
-            np.empty(0, np.int64),
         )
         _check_order(block, call)
         return block, place

@@ -16,14 +16,7 @@ from robustmdp.table import Table
 
 
 class TransitionRows(StateActionSpace):
-    """A row per available pair: row k has the entries `indptr[k]:indptr[k+1]`.
-
-    Attributes
-    ----------
-    indptr : (n_pairs + 1,)
-    indices, probabilities : (nnz,) successors, of which `n_states` is the end, and how likely they are
-    rewards : (n_pairs,), or (nnz,) where a reward depends on the successor
-    """
+    """A row per available pair: row k has the entries `indptr[k]:indptr[k+1]`. Attributes are those of `MDP`."""
 
     indptr: IndexArray
     indices: IndexArray

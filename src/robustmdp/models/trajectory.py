@@ -352,10 +352,7 @@ def _check_size(name: str, value: int | None) -> int | None:
 
 
 def _clean(
-    raw: RawColumns,
-    sizes: tuple[int | None, int | None],
-    place: Place,
-    numberings: Numberings = (None, None),
+    raw: RawColumns, sizes: tuple[int | None, int | None], place: Place, numberings: Numberings = (None, None)
 ) -> Transitions:
     """The columns with their types, or an error that names the first wrong entry of a column."""
     ended = raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool))

@@ -91,9 +91,7 @@ class Trial:
             for name, each in (("mean", np.mean), ("worst_tenth", worst_tenth))
         }
         return Table.of(
-            **{self.levels.level_name: self.levels.levels},
-            **figures,
-            chosen=np.arange(rows) == self.chosen,
+            **{self.levels.level_name: self.levels.levels}, **figures, chosen=np.arange(rows) == self.chosen
         ).with_notes(
             unit=self.levels.level_name,
             word=self.levels.word,

@@ -124,11 +124,7 @@ class Suggestion(_display.Described):
 
     def _fields(self) -> _display.Fields:
         verdict = ("yes" if self.pays else f"no: {self.verdict}") + describe_gain(self.comparison)
-        return [
-            ("level", str(self.ambiguity)),
-            ("pays", verdict),
-            *(("because", reason) for reason in self.reasons),
-        ]
+        return [("level", str(self.ambiguity)), ("pays", verdict), *(("because", reason) for reason in self.reasons)]
 
 
 def suggest(
