@@ -91,6 +91,13 @@ def finite_number(name: str, value: Any) -> float:
     return number
 
 
+def probability(name: str, value: Any) -> float:
+    """A number in [0, 1]."""
+    number = finite_number(name, value)
+    must(0.0 <= number <= 1.0, f"{name} must lie in [0, 1]: got {number:g}")
+    return number
+
+
 def discount(value: Any) -> float:
     """A discount factor in [0, 1)."""
     number = finite_number("discount", value)
@@ -100,9 +107,7 @@ def discount(value: Any) -> float:
 
 def model_discount(value: Any) -> float:
     """A discount factor in [0, 1]: a model may have 1, which some criteria allow."""
-    number = finite_number("discount", value)
-    must(0.0 <= number <= 1.0, f"discount must lie in [0, 1]: got {number:g}")
-    return number
+    return probability("discount", value)
 
 
 def array(name: str, value: Any) -> npt.NDArray[Any]:

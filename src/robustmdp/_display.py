@@ -44,6 +44,19 @@ def as_html(title: str, fields: Fields) -> str:
     return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption>{rows}</table>"
 
 
+class Described:
+    """What shows itself by the name of its class and labelled lines."""
+
+    def _fields(self) -> Fields:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return as_text(type(self).__name__, self._fields())
+
+    def _repr_html_(self) -> str:
+        return as_html(type(self).__name__, self._fields())
+
+
 def choice_text(action: str, probability: float) -> str:
     """What is done: an action, with its probability where that is not 1.
 

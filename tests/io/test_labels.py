@@ -235,6 +235,16 @@ def test_our_own_format_is_checked(tmp_path: Path, old: bytes, new: bytes, sente
             read(path)
 
 
+def test_an_initial_distribution_that_cannot_be_is_refused_with_the_name_of_the_file(tmp_path: Path) -> None:
+    path = write(rm.problems.two_state(0.5, 0.9).with_initial([0.0, 1.0]), tmp_path / "model.safetensors")
+    data = path.read_bytes()
+    good, bad = (np.array(numbers).tobytes() for numbers in ([0.0, 1.0], [0.0, 0.5]))
+    place = data.rindex(good)  # the probabilities of the second row are before
+    path.write_bytes(data[:place] + bad + data[place + len(good) :])
+    with pytest.raises(ValueError, match=r"^initial in model.safetensors must sum to 1: got 0.5$"):
+        read(path)
+
+
 def test_storm_sees_our_labels(tmp_path: Path) -> None:
     stormpy = pytest.importorskip("stormpy")
     world = rm.problems.chain().with_labels({"goal": np.arange(10) > 7}).with_initial(4)

@@ -47,6 +47,10 @@ def masked(values: list[Any]) -> Any:
         ({"state": [0, 10**9]}, "every state must have at least one action: state 1 has none"),
         ({"next_state": [0, 10**9]}, "every state must have at least one action: state 2 has none"),
         ({"n_states": 2**31 - 1}, "every state must have at least one action: state 2 has none"),
+        (
+            {"n_states": 2**31 - 1, "terminated": [True, False]},
+            "every state must have at least one action: state 2 has",
+        ),
         ({"n_states": 2**31}, "n_states must be at most 2147483647: got 2147483648"),
         ({"n_states": 10**15}, "n_states must be at most 2147483647: got 1000000000000000"),
         (

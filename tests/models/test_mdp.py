@@ -86,6 +86,38 @@ def test_entries_merge_only_with_equal_end_flag() -> None:
     assert mdp.can_end
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_are_those_of_a_dictionary(shuffled: bool) -> None:
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        n_states, n_actions, n = int(rng.integers(1, 5)), int(rng.integers(1, 4)), int(rng.integers(20, 60))
+        every = np.divmod(np.arange(n_states * n_actions), n_actions)
+        state, action = (
+            np.append(all_of, rng.integers(0, size, n))
+            for all_of, size in zip(every, (n_states, n_actions), strict=True)
+        )
+        following = rng.integers(0, n_states, len(state))
+        ended = rng.random(len(state)) < 0.3
+        weight = np.append(np.ones(len(every[0])), rng.integers(0, 4, n))
+        probability = weight / np.bincount(state * n_actions + action, weight)[state * n_actions + action]
+        reward = rng.integers(0, 3, len(state)).astype(float)
+        order = rng.permutation(len(state)) if shuffled else np.lexsort((action, state))
+        columns = [column[order] for column in (state, action, following, probability, reward)]
+        mdp = rm.MDP.from_rows(*columns, 0.9, terminated=ended[order], n_states=n_states)
+        entries: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+        for s, a, t, p, r, end in zip(*(c.tolist() for c in (*columns, ended[order])), strict=True):
+            if p > 0:
+                entries.setdefault((s, a, end, t), []).append((p, r))
+        merged = [(sum(p for p, _ in entries[key]), entries[key]) for key in sorted(entries)]
+        means = [sum(p * r for p, r in parts) / total for total, parts in merged]
+        assert mdp.indices.tolist() == [n_states if end else t for _, _, end, t in sorted(entries)]
+        np.testing.assert_allclose(mdp.probabilities, [total for total, _ in merged], rtol=1e-14)
+        given = mdp.rewards if mdp.rewards_on_successors else np.repeat(mdp.rewards, np.diff(mdp.indptr))
+        np.testing.assert_allclose(given, means, rtol=1e-14)
+        pairs = sorted({key[:2] for key in entries})
+        assert list(zip(mdp.states.tolist(), mdp.actions.tolist(), strict=True)) == pairs
+
+
 def test_endings_at_different_successors_stay_apart() -> None:
     # A hole and a goal both end the episode, with different rewards: nature can tell them apart.
     mdp = rm.MDP.from_rows(
@@ -374,15 +406,15 @@ def arrays(change: Any = None, rewards: Any = None, discount: Any = 0.9, **names
         ({"change": ((1, 0, 0), 0.47)}, r"transitions\[1, 0\] must sum to 1: got 0.97"),
         (
             {"change": ((1, 0), [1.5, -0.5])},
-            r"probability of each transition must be at least 0: got -0.5 at transitions\[1, 0, 1\]",
+            r"probability of each transition must be finite and at least 0: got -0.5 at transitions\[1, 0, 1\]",
         ),
         (
             {"change": ((1, 0, 0), np.nan)},
-            r"probability of each transition must be finite: got nan at transitions\[1, 0, 0\]",
+            r"probability of each transition must be finite and at least 0: got nan at transitions\[1, 0, 0\]",
         ),
         (
             {"change": ((1, 0, 0), np.inf)},
-            r"probability of each transition must be finite: got inf at transitions\[1, 0, 0\]",
+            r"probability of each transition must be finite and at least 0: got inf at transitions\[1, 0, 0\]",
         ),
         ({"change": (1, 0.0)}, "every state must have at least one action: state 1 has none"),
         ({"change": (1, 0.0), "state_names": ["x", "y"]}, r"state 1 \(y\) has none"),
@@ -446,8 +478,8 @@ ROW = {"state": [0, 1], "action": [0, 0], "next_state": [0, 1], "probability": [
         ({"next_state": [0, 5], "n_states": 2}, r"next_state must lie in 0..2 \(2 is the end\): got 5"),
         ({"n_states": 3}, "every state must have at least one action: state 2 has none"),
         ({"probability": [1.0, 0.5]}, r"rows\[1, 0\] must sum to 1: got 0.5"),
-        ({"probability": [1.0, -1.0]}, r"must be at least 0: got -1 at rows\[1, 0, 1\]"),
-        ({"probability": [np.nan, 1.0]}, r"must be finite: got nan at rows\[0, 0, 0\]"),
+        ({"probability": [1.0, -1.0]}, r"must be finite and at least 0: got -1.0 at rows\[1, 0, 1\]"),
+        ({"probability": [np.nan, 1.0]}, r"must be finite and at least 0: got nan at rows\[0, 0, 0\]"),
         ({"probability": [0.0, 1.0]}, "every state must have at least one action: state 0 has none"),
         ({"reward": [0.0, np.inf]}, r"reward of each transition must be finite: got inf at rows\[1, 0, 1\]"),
         ({"terminated": [True]}, r"terminated must be as long as state \(2\): got \(1,\)"),

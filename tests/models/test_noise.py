@@ -416,7 +416,7 @@ def test_intervals_of_successors_refuse_and_those_of_entries_do_not() -> None:
         ({"step": lambda s, a, k: ("x", 1.0)}, "next_state must be a whole number: got 'x' at state 0"),
         ({"step": lambda s, a, k: (s, np.nan)}, "reward must be finite: got nan at state 0, action 0 and noise 0"),
         ({"step": lambda s, a, k: (s, 1.0, 2)}, "terminated must be 0, 1, true or false: got 2"),
-        ({"step": lambda s, a, k: (s - 1, 1.0)}, "every state must have an action: state 0 has none"),
+        ({"step": lambda s, a, k: (s - 1, 1.0)}, "every state must have at least one action: state 0 has none"),
         ({"step": lambda s, a, k: None if k == 2 else (s, 1.0)}, "for some only, as at state 0, action 0 and noise 2"),
         ({"step": lambda s, a, k: (k - 1, 1.0)}, "for some only, as at state 0, action 0 and noise 0"),
         ({"step": lambda s, a, k: (s, np.max(k) + 0.0)}, "step must answer arrays as it answers their entries"),

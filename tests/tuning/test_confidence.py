@@ -225,7 +225,7 @@ def test_tabulated_draws_give_the_quantile_of_drawn_data(divergence: Any, counts
     truths = drawn.dirichlet(row + 0.5, 20_000)
     truths = np.clip(truths, 1e-300, None) / truths.sum(axis=1, keepdims=True) * (1 - 1e-15)
     data = drawn.multinomial(int(row.sum()), truths)
-    covered = np.mean(distance(divergence, truths, shares(data)) <= one._tabulated(row))
+    covered = np.mean(distance(divergence, truths, shares(data)) <= one._tabulate(row))
     assert abs(covered - level) <= 4 * math.sqrt(level * (1 - level) * (1 / 4000 + 1 / 20_000)) + 0.01
 
 

@@ -13,9 +13,10 @@ from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_s
 from robustmdp.io.meta import Meta
 from robustmdp.io.words import shown
 from robustmdp.models import MDP, row_sums
-from robustmdp.models.assembly import Rows, assemble, to_mdp
+from robustmdp.models.assembly import Rows, assemble, parts_of
 from robustmdp.models.consistency import check_room
 from robustmdp.models.labels import Labels
+from robustmdp.models.mdp import from_checked
 
 _ROUNDING = 1e-9  # of the largest reward: what a mean may lose
 
@@ -40,8 +41,8 @@ def model_of(source: Source, meta: Meta | None, discount: float) -> Read:
     rows, stays = _with_stays(rows, n_states, source)
     if meta is None:
         n_actions = None if source.names[1] is None else len(source.names[1])
-        plain = to_mdp(rows, n_states, discount, n_actions=n_actions, names=source.names)
-        mdp = label_states(plain, source.labelling, source.name)
+        parts = parts_of(rows, n_states, discount, n_actions=n_actions, names=source.names)
+        mdp = label_states(from_checked(MDP, **parts), source.labelling, source.name)
     else:
         _refuse_names(source)
         mdp = _noted(rows, n_states, meta, discount, source.name)
@@ -146,14 +147,9 @@ def _noted(rows: Rows, n_states: int, meta: Meta, discount: float, name: str) ->
         _check_means(rows, noted, name)
         rows = rows._replace(rewards=noted, rewards_on_successors=True)
     _same("actions", meta.n_actions, max(meta.n_actions, int(rows.actions.max()) + 1), name)
-    return to_mdp(
-        rows,
-        meta.n_states,
-        discount,
-        n_actions=meta.n_actions,
-        by_pair=not meta.rewards_on_successors,
-        names=(meta.state_names, meta.action_names),
-    )
+    names, by_pair = (meta.state_names, meta.action_names), not meta.rewards_on_successors
+    parts = parts_of(rows, meta.n_states, discount, n_actions=meta.n_actions, by_pair=by_pair, names=names)
+    return from_checked(MDP, **parts)
 
 
 def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:

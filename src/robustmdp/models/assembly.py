@@ -1,11 +1,11 @@
-"""CSR rows from sorted transitions, block by block: checked, sorted and stored in one compiled pass.
+"""The one builder of models: CSR rows from sorted transitions, checked and stored block by block in one compiled pass.
 
-Memory is that of the result: what comes is never held a second time. The outcome is that of `MDP.from_rows`.
+Memory is that of the result: what comes is never held a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -14,7 +14,9 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray, IntArray
 from robustmdp.models.columns import LARGEST as LARGEST
-from robustmdp.models.mdp import MDP, from_checked
+from robustmdp.models.rows import ranges
+
+Parts = dict[str, Any]  # of a model, by the names of its fields
 
 _MUST = {
     **dict.fromkeys(("state", "action", "next_state"), f"lie in 0..{LARGEST}"),
@@ -32,7 +34,7 @@ class Block(NamedTuple):
     next_state: IntArray
     probability: FloatArray
     reward: FloatArray
-    outcome: IntArray
+    outcome: IntArray = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -61,6 +63,13 @@ class Origin(Protocol):
 
     def place(self, row: int) -> str:
         """Where a transition stands."""
+
+
+class Wording(NamedTuple):
+    """An `Origin` of arrays in memory."""
+
+    label: Callable[[str], str]
+    place: Callable[[int], str]
 
 
 def assemble(blocks: Iterable[Block], length: int, origin: Origin) -> Rows | None:
@@ -118,10 +127,10 @@ def _merge_successors(arrays: dict[str, npt.NDArray[Any]]) -> None:
     row = np.searchsorted(indptr, again, side="right") - 1
     rows = np.unique(row[indptr[row] != again])  # an entry that starts a row does not repeat the one before
     sizes = indptr[rows + 1] - indptr[rows]
-    entries = _ranges(indptr[rows], sizes)
+    entries = ranges(indptr[rows], sizes)
     merged_row, *merged = merge_successors(np.repeat(rows, sizes), *(arrays[name][entries] for name in names))
     counts = np.bincount(np.searchsorted(rows, merged_row), minlength=len(rows))
-    places = _ranges(indptr[rows], counts)
+    places = ranges(indptr[rows], counts)
     kept = np.ones(len(indices), bool)
     kept[entries] = False
     kept[places] = True
@@ -167,12 +176,7 @@ def merge_rows(
     return indptr, indices, probabilities, rewards_by_pair(by_entry, indptr)
 
 
-def _ranges(starts: IndexArray, sizes: IndexArray) -> IndexArray:
-    """start, start + 1, ... for each start, one behind the other."""
-    return np.asarray(np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
-
-
-def to_mdp(
+def parts_of(
     rows: Rows,
     n_states: int,
     discount: float,
@@ -180,26 +184,37 @@ def to_mdp(
     n_actions: int | None = None,
     by_pair: bool = True,
     names: tuple[Any, Any] = (None, None),
-) -> MDP:
-    """The model of complete and checked rows; `by_pair` keeps one reward per pair where that is enough."""
+) -> Parts:
+    """What `from_checked` takes, of checked rows; `by_pair` keeps one reward per pair where that is enough."""
     n_actions = int(rows.actions.max()) + 1 if n_actions is None else n_actions
-    return from_checked(
-        MDP,
-        indptr=rows.indptr,
-        indices=rows.indices,
-        probabilities=rows.probabilities,
-        rewards=_rewards(rows) if by_pair else rows.rewards,
-        state_ptr=np.searchsorted(rows.states, np.arange(n_states + 1)).astype(np.int64, copy=False),
-        actions=rows.actions,
-        n_actions=n_actions,
-        discount=discount,
-        state_names=_checks.names("state", names[0], n_states),
-        action_names=_checks.names("action", names[1], n_actions),
-    )
+    state_names = _checks.names("state", names[0], n_states)
+    check_actions(rows.states, n_states, state_names)
+    rewards = rows.rewards
+    if by_pair:
+        same = not rows.rewards_on_successors
+        rewards = rewards[rows.indptr[:-1]] if same else rewards_by_pair(rewards, rows.indptr)
+    return {
+        "indptr": rows.indptr,
+        "indices": rows.indices,
+        "probabilities": rows.probabilities,
+        "rewards": rewards,
+        "state_ptr": np.searchsorted(rows.states, np.arange(n_states + 1)).astype(np.int64, copy=False),
+        "actions": rows.actions,
+        "n_actions": n_actions,
+        "discount": discount,
+        "state_names": state_names,
+        "action_names": _checks.names("action", names[1], n_actions),
+    }
 
 
-def _rewards(rows: Rows) -> FloatArray:
-    return rewards_by_pair(rows.rewards, rows.indptr) if rows.rewards_on_successors else rows.rewards[rows.indptr[:-1]]
+def check_actions(states: IndexArray, n_states: int, names: tuple[str, ...] | None) -> None:
+    """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
+    present = states[np.flatnonzero(np.diff(states, prepend=-1))]
+    if len(present) < n_states:
+        gaps = np.flatnonzero(present != np.arange(len(present)))
+        missing = int(gaps[0]) if gaps.size else len(present)
+        name = f" ({names[missing]})" if names else ""
+        _checks.fail(f"every state must have at least one action: state {missing}{name} has none")
 
 
 def rewards_by_pair(reward: FloatArray, indptr: IndexArray) -> FloatArray:

@@ -11,40 +11,27 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
-from robustmdp.models.assembly import Rows, merge_successors, to_mdp
+from robustmdp.models.assembly import Block, Parts, Wording, assemble, check_actions, parts_of
 from robustmdp.models.frames import Frame
 from robustmdp.models.headers import OUTCOME, find_model_columns
-from robustmdp.models.mdp import MDP
 from robustmdp.models.naming import Names
 
 
-def from_arrays(
-    transitions: Any,
-    rewards: Any,
-    discount: float,
-    state_names: Sequence[str] | None,
-    action_names: Sequence[str] | None,
-) -> MDP:
+def from_arrays(transitions: Any, rewards: Any, discount: float, names: Names) -> Parts:
     """See MDP.from_arrays."""
-    sparse = _is_sparse_list(transitions)
     state, action, following, probability, shape = (
-        _sparse_entries(transitions) if sparse else _dense_entries(transitions)
+        _read_sparse(transitions) if _is_sparse_list(transitions) else _read_dense(transitions)
     )
-    entry_rewards = _rewards_of_entries(rewards, state, action, following, shape)
-    return _assemble(
-        (state, action, following, probability, entry_rewards),
-        shape,
-        _checks.model_discount(discount),
-        names=(state_names, action_names),
-        where="transitions",
-    )
+    reward = _look_up_rewards(rewards, state, action, following, shape)
+    block = Block(state, action, following, probability, reward)
+    return _build(block, shape, _checks.model_discount(discount), names, "transitions")
 
 
 def _is_sparse_list(thing: Any) -> bool:
     return isinstance(thing, (list, tuple)) and len(thing) > 0 and all(hasattr(item, "tocsr") for item in thing)
 
 
-def _dense_entries(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
+def _read_dense(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     array = columns.real_numbers("transitions", transitions)
     _checks.must(
         array.ndim == 3 and array.shape[0] == array.shape[2] and array.size > 0,
@@ -54,7 +41,7 @@ def _dense_entries(transitions: Any) -> tuple[IndexArray, IndexArray, IndexArray
     return state, action, following, array[state, action, following], (array.shape[0], array.shape[1])
 
 
-def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
+def _read_sparse(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray, tuple[int, int]]:
     n_states = matrices[0].shape[0]
     parts = []
     for index, matrix in enumerate(matrices):
@@ -63,7 +50,7 @@ def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, In
             f"transitions must be square matrices of one size: got {matrix.shape} at transitions[{index}], "
             f"and {matrices[0].shape} at transitions[0]",
         )
-        csr = _checked_csr(f"transitions[{index}]", matrix)
+        csr = _check_csr(f"transitions[{index}]", matrix)
         state = np.repeat(np.arange(n_states), np.diff(csr.indptr))
         probability = columns.real_numbers(f"the entries of transitions[{index}]", csr.data)
         parts.append((state, np.full(csr.nnz, index), csr.indices.astype(np.int64), probability))
@@ -71,7 +58,7 @@ def _sparse_entries(matrices: Sequence[Any]) -> tuple[IndexArray, IndexArray, In
     return state, action, following, probability, (n_states, len(matrices))
 
 
-def _checked_csr(name: str, matrix: Any) -> Any:
+def _check_csr(name: str, matrix: Any) -> Any:
     """SciPy does not look at the indices that a matrix was made with."""
     csr = matrix.tocsr()
     try:
@@ -81,7 +68,7 @@ def _checked_csr(name: str, matrix: Any) -> Any:
     return csr
 
 
-def _rewards_of_entries(
+def _look_up_rewards(
     rewards: Any, state: IndexArray, action: IndexArray, following: IndexArray, shape: tuple[int, int]
 ) -> FloatArray:
     """The reward of each transition, whatever the rewards depend on."""
@@ -95,7 +82,7 @@ def _rewards_of_entries(
         out = np.empty(len(state))
         for a, matrix in enumerate(rewards):
             chosen = action == a
-            found = _checked_csr(f"rewards[{a}]", matrix)[state[chosen], following[chosen]]
+            found = _check_csr(f"rewards[{a}]", matrix)[state[chosen], following[chosen]]
             out[chosen] = columns.real_numbers(f"the entries of rewards[{a}]", np.asarray(found).ravel())
         return out
     array = columns.real_numbers("rewards", rewards)
@@ -116,24 +103,20 @@ def from_rows(
     n_states: int | None,
     names: Names,
     place: columns.Place | None = None,
-) -> MDP:
+) -> Parts:
     """See MDP.from_rows; `place` says where an entry of a column stands."""
-    raw = columns.equally_long(dict(zip(columns.NAMES, given, strict=True)))
+    raw = columns.to_columns(dict(zip(columns.NAMES, given, strict=True)))
     _checks.must(len(raw["state"]) > 0, "rows must hold at least one transition: got none")
     named = naming.are_named(raw)
     numbered, names = naming.number_columns(raw, names)
-    arrays = list(numbered.values())
     if n_states is None and named[0]:
         n_states = len(names[0] or ())
-    last = None if n_states is None else _checks.positive_integer("n_states", n_states) - 1
-    _checks.must(
-        last is None or last <= columns.LARGEST, f"n_states must be at most {columns.LARGEST + 1}: got {n_states}"
-    )
-    state = columns.whole_numbers("state", arrays[0], last, place)
-    action = columns.whole_numbers("action", arrays[1], place=place)
-    following = columns.whole_numbers("next_state", arrays[2], place=place)
-    probability = columns.real_numbers("probability", arrays[3], place)
-    reward = columns.real_numbers("reward", arrays[4], place)
+    last = None if n_states is None else columns.check_size("n_states", n_states) - 1
+    state = columns.whole_numbers("state", numbered["state"], last, place)
+    action = columns.whole_numbers("action", numbered["action"], place=place)
+    following = columns.whole_numbers("next_state", numbered["next_state"], place=place)
+    probability = columns.real_numbers("probability", numbered["probability"], place)
+    reward = columns.real_numbers("reward", numbered["reward"], place)
     n_states = int(max(state.max(), following.max())) + 1 if last is None else last + 1
     must = f"lie in 0..{n_states} ({n_states} is the end)"
     columns.refuse_where(following > n_states, must, "next_state", following, place)
@@ -141,19 +124,14 @@ def from_rows(
     if terminated is not None:
         ends = columns.flags("terminated", terminated, place)
         _checks.must(ends.shape == state.shape, f"terminated must be as long as state ({len(state)}): got {ends.shape}")
-    mdp = _assemble(
-        (state, action, following, probability, reward),
-        (n_states, len(names[1] or ()) if named[1] else int(action.max()) + 1),
-        _checks.model_discount(discount),
-        names=names,
-        where="rows",
-        ends=ends,
-    )
-    consistency.check_room(mdp.n_states, mdp.n_actions, mdp.nnz)
-    return mdp
+    n_actions = len(names[1] or ()) if named[1] else int(action.max()) + 1
+    block = Block(state, action, following, probability, reward)
+    parts = _build(block, (n_states, n_actions), _checks.model_discount(discount), names, "rows", ends)
+    consistency.check_room(n_states, n_actions, len(parts["indices"]))
+    return parts
 
 
-def from_frame(frame: Any, discount: float) -> MDP:
+def from_frame(frame: Any, discount: float) -> Parts:
     """See MDP.from_frame."""
     table = Frame.of(frame)
     found = find_model_columns(table.names, "the frame")
@@ -165,69 +143,36 @@ def from_frame(frame: Any, discount: float) -> MDP:
     return from_rows(given, discount, terminated=ended, n_states=None, names=(None, None))
 
 
-def _assemble(
-    entries: tuple[IndexArray, IndexArray, IndexArray, FloatArray, FloatArray],
-    shape: tuple[int, int],
-    discount: float,
-    *,
-    names: Names,
-    where: str,
-    ends: BoolArray | None = None,
-) -> MDP:
-    """Sort, merge, check and store."""
-    state, action, following, probability, reward = entries
+def _build(
+    block: Block, shape: tuple[int, int], discount: float, names: Names, where: str, ends: BoolArray | None = None
+) -> Parts:
+    """Sort, merge and check."""
     n_states, n_actions = shape
-    _check_entries(state, action, following, probability, reward, where)
-    positive = probability > 0
-    if not positive.all():
-        state, action, following, probability, reward = (column[positive] for column in entries)
-        ends = ends[positive] if ends is not None else None
-    # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
-    key = following if ends is None else following + ends * (n_states + 1)
-    row = state * n_actions + action
-    row, key, probability, reward = merge_successors(row, key, probability, reward)
-    indices = np.where(key > n_states, n_states, key).astype(np.int32)
-    starts = np.flatnonzero(np.diff(row, prepend=-1))
-    indptr = np.append(starts, len(row)).astype(np.int64)
-    pairs = row[starts]
-    pair_states = pairs // n_actions
-    _check_actions(pair_states, n_states, names[0])
-    probabilities = row_sums.normalise(
-        indptr,
-        probability.copy(),  # may be the caller's
-        lambda pair, total: f"{where}[{pair_states[pair]}, {pairs[pair] % n_actions}] must sum to 1: got {total:.9g}",
+    pair = block.state * n_actions + block.action
+    given: Any = map(np.ascontiguousarray, block)
+    if (pair[1:] < pair[:-1]).any():
+        order = np.argsort(pair, kind="stable")
+        given = (*(column[order] for column in block[:-1]), block.outcome)
+        ends = None if ends is None else ends[order]
+    block = Block(*given)
+    check_actions(block.state, n_states, _checks.names("state", names[0], n_states))
+    successor = block.next_state
+    if ends is not None:
+        # An entry that ends keeps its successor's identity while merging: a hole and a goal are two outcomes.
+        ended = np.unique(successor[ends])
+        successor = np.where(ends, n_states + 1 + np.searchsorted(ended, successor), successor)
+    wording = Wording(
+        "the {} of each transition".format,
+        lambda row: f"{where}[{block.state[row]}, {block.action[row]}, {block.next_state[row]}]",
+    )
+    rows = assemble([block._replace(next_state=successor)], len(pair), wording)
+    assert rows is not None  # since the block is sorted
+    rows = rows._replace(indices=np.minimum(rows.indices, np.int32(n_states)))
+    parts = parts_of(rows, n_states, discount, n_actions=n_actions, names=names)
+    row_sums.normalise(
+        rows.indptr,
+        rows.probabilities,
+        lambda pair, total: f"{where}[{rows.states[pair]}, {rows.actions[pair]}] must sum to 1: got {total:.9g}",
         in_place=True,
     )
-    rows = Rows(indptr, indices, probabilities, reward, pair_states, (pairs % n_actions).astype(np.int32))
-    return to_mdp(rows, n_states, discount, n_actions=n_actions, names=names)
-
-
-def _check_entries(
-    state: IndexArray,
-    action: IndexArray,
-    following: IndexArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    where: str,
-) -> None:
-    for label, wrong, must in (
-        ("probability", ~np.isfinite(probability), "be finite"),
-        ("probability", probability < 0, "be at least 0"),
-        ("reward", ~np.isfinite(reward), "be finite"),
-    ):
-        first = np.flatnonzero(wrong)
-        if first.size:
-            i = first[0]
-            value = (probability if label == "probability" else reward)[i]
-            place = f"{where}[{state[i]}, {action[i]}, {following[i]}]"
-            _checks.fail(f"the {label} of each transition must {must}: got {value:g} at {place}")
-
-
-def _check_actions(pair_states: IndexArray, n_states: int, state_names: Sequence[str] | None) -> None:
-    """Refuse a state without a pair; a number of states that nothing justifies takes no memory here."""
-    present = pair_states[np.flatnonzero(np.diff(pair_states, prepend=-1))]
-    if len(present) < n_states:
-        gaps = np.flatnonzero(present != np.arange(len(present)))
-        missing = int(gaps[0]) if gaps.size else len(present)
-        name = f" ({state_names[missing]})" if state_names is not None and len(state_names) == n_states else ""
-        _checks.fail(f"every state must have at least one action: state {missing}{name} has none")
+    return parts

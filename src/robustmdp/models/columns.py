@@ -97,7 +97,7 @@ def array_of(name: str, value: Any) -> npt.NDArray[Any]:
         _checks.fail(f"{name} must be an array of numbers: {problem}")
 
 
-def equally_long(given: Mapping[str, Any], where: str = "") -> dict[str, Column]:
+def to_columns(given: Mapping[str, Any], where: str = "") -> dict[str, Column]:
     """The columns with their own types, all 1-D and as long as the first."""
     found = {name: column_of(name, value) for name, value in given.items()}
     first = next(iter(found))
@@ -151,6 +151,13 @@ def whole_numbers(
         refuse_where(numbers < 0, "be at least 0" if most is None else f"lie in 0..{limit}", name, shown, place)
         refuse_where(numbers > limit, f"lie in 0..{limit}", name, shown, place)
     return np.asarray(numbers, dtype=np.int64, order="C")
+
+
+def check_size(name: str, value: Any, most: int = LARGEST + 1) -> int:
+    """How many states or actions there are."""
+    size = _checks.positive_integer(name, value)
+    _checks.must(size <= most, f"{name} must be at most {most}: got {size}")
+    return size
 
 
 def flags(name: str, value: Any, place: Place | None = None) -> BoolArray:

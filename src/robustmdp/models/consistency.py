@@ -28,7 +28,7 @@ _SPARSENESS = 1000  # how many entries of that table a transition may stand for
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def typed_arrays(given: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+def convert_arrays(given: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """The arrays as kernels take them: 1-D, contiguous, aligned, of the types above, not shared with a writer."""
     arrays = {}
     for name, value in given.items():

@@ -26,7 +26,7 @@ _ROOM = 1 << 28  # entries of a table over states and actions: 2 GB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts:
+class Counts(_display.Described):
     """Rows of counts, one per (state, action) pair that was seen or is known, sorted by state, then action.
 
     A listed successor may have a count of zero: then it is known to be possible, but was never seen.
@@ -105,7 +105,9 @@ class Counts:
         rewards = known.rewards if known.rewards_on_successors else np.repeat(known.rewards, lengths)
         ends = known.indices == known.n_states
         tally = Tally(known.n_states, known.n_actions)
-        tally.merge(*counts._entries(tally))
+        pairs = counts._pairs
+        key = tally.key(counts.state[pairs], counts.action[pairs], counts.next_state, counts.ended)
+        tally.merge(key, counts.count, counts.reward)
         places = np.where(ends, 0, known.indices)
         key = tally.key(np.repeat(known.states, lengths), np.repeat(known.actions, lengths), places, False)
         fresh = ~ends & ~np.isin(key, tally.keys)
@@ -131,10 +133,9 @@ class Counts:
         if smoothing not in SMOOTHING:
             _checks.nearest("smoothing", smoothing, SMOOTHING)
         added = SMOOTHING[smoothing]
-        lengths = np.diff(self.indptr)
-        weights = self.total + added * lengths
+        weights = self.total + added * np.diff(self.indptr)
         with np.errstate(invalid="ignore"):
-            return (self.count + added) / np.repeat(weights, lengths)
+            return (self.count + added) / weights[self._pairs]
 
     def model(self, discount: float, smoothing: str = "half", *, least_reward: float | None = None) -> MDP:
         """The model with these probabilities and the mean rewards.
@@ -147,13 +148,12 @@ class Counts:
     def draw(self, discount: float, rng: np.random.Generator) -> MDP:
         """A model that the counts leave possible: each row from Jeffreys' posterior, Dirichlet(n_i + 1/2)."""
         mass = np.maximum(rng.standard_gamma(self.count + 0.5), np.finfo(float).tiny)
-        totals = np.add.reduceat(mass, self.indptr[:-1])
-        return self._model(mass / np.repeat(totals, np.diff(self.indptr)), discount)
+        return self._model(mass / np.add.reduceat(mass, self.indptr[:-1])[self._pairs], discount)
 
     def _model(self, probability: FloatArray, discount: float, least_reward: float | None = None) -> MDP:
-        lengths = np.diff(self.indptr)
         known = ~np.isnan(probability)
-        state, action = np.repeat(self.state, lengths)[known], np.repeat(self.action, lengths)[known]
+        pairs = self._pairs[known]
+        state, action = self.state[pairs], self.action[pairs]
         idle = np.setdiff1d(np.arange(self.n_states), state)
         none = np.zeros(len(idle), np.int64)
         return MDP.from_rows(
@@ -169,10 +169,10 @@ class Counts:
             action_names=self.action_names[: int(action.max()) + 1] if self.action_names else None,
         )
 
-    def _entries(self, tally: Tally) -> tuple[IndexArray, FloatArray, FloatArray]:
-        lengths = np.diff(self.indptr)
-        state, action = np.repeat(self.state, lengths), np.repeat(self.action, lengths)
-        return tally.key(state, action, self.next_state, self.ended), self.count, self.reward
+    @property
+    def _pairs(self) -> IndexArray:
+        """The place of each transition's pair, (nnz,)."""
+        return np.repeat(np.arange(len(self.state)), np.diff(self.indptr))
 
     def _fields(self) -> _display.Fields:
         return [
@@ -180,12 +180,6 @@ class Counts:
             ("pairs", f"{len(self.state):,} of {self.n_states:,} x {self.n_actions:,}"),
             ("never seen", f"{len(self.unseen):,} pairs"),
         ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Counts", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Counts", self._fields())
 
 
 class Estimate(NamedTuple):
@@ -235,7 +229,7 @@ def _numbers_in(kind: str, names: tuple[str, ...] | None, others: tuple[str, ...
     _checks.must(
         not missing, f"the known model must have all {kind}s of the log: it lacks {_display.shortlist(missing)}"
     )
-    return Numbering.of(others).encode(kind, Words.of(names))
+    return Numbering(others).encode(kind, Words.of(names))
 
 
 def _matching(names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -10,20 +10,14 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.models.mdp import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
+
+if TYPE_CHECKING:
+    from robustmdp.models import MDP
 
 
 class ModelEnvironment(gymnasium.Env):  # type: ignore[misc]  # Gymnasium may not be installed
-    """s' ~ P(.|s, a) of an MDP, episode after episode; see `robustmdp.to_gymnasium`.
-
-    Parameters
-    ----------
-    mdp : MDP
-    penalty : (S, A) what nature pays at a pair, or None
-    start : a state by number or name, or (S,) probabilities; None for the model's initial ones, or state 0
-    max_steps : int or None
-    """
+    """s' ~ P(.|s, a) of an MDP, episode after episode, with nature's `penalty` (S, A); see `rm.to_gymnasium`."""
 
     def __init__(
         self, mdp: MDP, penalty: FloatArray | None, start: npt.ArrayLike | None, max_steps: int | None

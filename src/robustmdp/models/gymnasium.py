@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp.models import building
-from robustmdp.models.mdp import MDP
+from robustmdp.models.assembly import Parts
 from robustmdp.result import Solution
 
 if TYPE_CHECKING:
+    from robustmdp.models import MDP
     from robustmdp.models.environment import ModelEnvironment
 
 
-def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any]) -> MDP:
+def from_gymnasium(env_or_id: Any, discount: float, parameters: Mapping[str, Any]) -> Parts:
     """See MDP.from_gymnasium."""
     by_id = isinstance(env_or_id, str)
     name = env_or_id if by_id else _name_of(env_or_id)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.models import columns, row_sums
-from robustmdp.models.space import place_of_name
+from robustmdp.models.space import StateActionSpace, place_of_name
 
 
 class Labels(dict[str, BoolArray]):
     """A label's name to its states, (S,) bool; read-only, since a model is.
 
-    >>> labels = checked_labels({"goal": [False, True]}, 2)
+    >>> labels = check_labels({"goal": [False, True]}, 2)
     >>> labels["goal"]
     array([False,  True])
     >>> labels["goal"] = labels["goal"]
@@ -36,7 +36,7 @@ class Labels(dict[str, BoolArray]):
         return Labels, (dict(self),)
 
 
-def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> Labels:
+def check_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> Labels:
     """Read-only arrays under names that are not empty, sorted by name."""
     if given is None:
         return Labels()
@@ -56,10 +56,10 @@ def checked_labels(given: Mapping[str, npt.ArrayLike] | None, n_states: int) -> 
 
 
 def checked_initial(
-    given: npt.ArrayLike | None, n_states: int, state_names: Sequence[str] | None = None
+    given: npt.ArrayLike | None, n_states: int, name: str = "initial", state_names: Sequence[str] | None = None
 ) -> FloatArray | None:
     """(S,) probabilities that sum to 1 within rounding, read-only; a state is one that is certain."""
-    return None if given is None else checked_probabilities(given, n_states, "initial", state_names)
+    return None if given is None else checked_probabilities(given, n_states, name, state_names)
 
 
 def checked_probabilities(
@@ -71,6 +71,20 @@ def checked_probabilities(
         np.array([0, n_states]), initial, lambda _, total: f"{name} must sum to 1: got {total:.9g}", in_place=True
     )
     return read_only(initial)
+
+
+def distribution(space: StateActionSpace, initial: npt.ArrayLike | None, name: str = "initial") -> FloatArray:
+    """A state by number or name, or (S,) probabilities, as (S,) probabilities; None is every state alike.
+
+    >>> from robustmdp import problems
+    >>> distribution(problems.two_state(0.5, 0.9), 1)
+    array([0., 1.])
+    >>> distribution(problems.machine_replacement(), "age 2")[:4]
+    array([0., 0., 1., 0.])
+    """
+    if initial is None:
+        return np.full(space.n_states, 1.0 / space.n_states)
+    return distribution_over(space.n_states, initial, name, space.state_names)
 
 
 def distribution_over(

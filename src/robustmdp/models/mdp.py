@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -12,11 +11,11 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _display, _types
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
-from robustmdp.models import columns, consistency, row_sums
-from robustmdp.models.labels import Labels, checked_initial, checked_labels, same_labels
+from robustmdp.models import building, columns, consistency, gymnasium, row_sums, stepping
+from robustmdp.models.assembly import merge_rows
+from robustmdp.models.labels import Labels, check_labels, checked_initial, same_labels
 from robustmdp.models.noise import Noise
-from robustmdp.models.space import StateActionSpace
-from robustmdp.table import Table
+from robustmdp.models.rows import TransitionRows
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -25,7 +24,7 @@ Model = TypeVar("Model", bound="MDP")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MDP(StateActionSpace):
+class MDP(TransitionRows, _display.Described):
     """A finite Markov decision process <S, A, P, R, discount>, immutable; make one with a `from_...` method.
 
     Pairs are sorted by state, then action; state s owns the pairs `state_ptr[s]:state_ptr[s+1]`. Ending is an outcome
@@ -72,14 +71,14 @@ class MDP(StateActionSpace):
         n_actions = _checks.positive_integer("n_actions", self.n_actions)
         if not isinstance(self.noise, Noise | None):
             raise TypeError(f"noise must be a Noise or None: got {type(self.noise).__name__}")
-        arrays = consistency.typed_arrays({name: getattr(self, name) for name in consistency.TYPES})
+        arrays = consistency.convert_arrays({name: getattr(self, name) for name in consistency.TYPES})
         values: dict[str, Any] = {
             **consistency.checked_arrays(arrays, n_actions, noise=self.noise),
             "n_actions": n_actions,
             "discount": _checks.model_discount(self.discount),
             "state_names": _checks.names("state", self.state_names, len(arrays["state_ptr"]) - 1),
             "action_names": _checks.names("action", self.action_names, n_actions),
-            "labels": checked_labels(self.labels, len(arrays["state_ptr"]) - 1),
+            "labels": check_labels(self.labels, len(arrays["state_ptr"]) - 1),
             "initial": checked_initial(self.initial, len(arrays["state_ptr"]) - 1),
             "noise": self.noise,
         }
@@ -92,9 +91,7 @@ class MDP(StateActionSpace):
 
     def _replace(self, **changes: Any) -> MDP:
         """The same model with other parts that fit the rest, without the checks."""
-        mdp, own = object.__new__(MDP), self.__dict__
-        mdp._set({name: own[name] for name in _FIELDS} | changes)
-        return mdp
+        return from_checked(MDP, **{name: self.__dict__[name] for name in _FIELDS} | changes)
 
     @staticmethod
     def from_arrays(
@@ -117,11 +114,9 @@ class MDP(StateActionSpace):
         labels : dict from names to (S,) bool arrays
         initial : a state by number or name, or (S,) probabilities of the first one
         """
-        from robustmdp.models import building
-
         _types.check_arguments(MDP.from_arrays, {"state_names": state_names, "action_names": action_names})
-        mdp = building.from_arrays(transitions, rewards, discount, state_names, action_names)
-        return mdp._described(labels, initial)
+        parts = building.from_arrays(transitions, rewards, discount, (state_names, action_names))
+        return from_checked(MDP, **parts)._described(labels, initial)
 
     @staticmethod
     def from_rows(
@@ -147,17 +142,11 @@ class MDP(StateActionSpace):
         Entries with the same state, action, successor and end flag are merged: probabilities add, rewards take their
         conditional mean. An entry that is `terminated`, or whose successor is `n_states`, leads to the end.
         """
-        from robustmdp.models import building
-
         _types.check_arguments(MDP.from_rows, {"state_names": state_names, "action_names": action_names})
-        mdp = building.from_rows(
-            (state, action, next_state, probability, reward),
-            discount,
-            terminated=terminated,
-            n_states=n_states,
-            names=(state_names, action_names),
-        )
-        return mdp._described(labels, initial)
+        given = (state, action, next_state, probability, reward)
+        names = (state_names, action_names)
+        parts = building.from_rows(given, discount, terminated=terminated, n_states=n_states, names=names)
+        return from_checked(MDP, **parts)._described(labels, initial)
 
     @staticmethod
     def from_frame(frame: Any, discount: float) -> MDP:
@@ -171,9 +160,7 @@ class MDP(StateActionSpace):
         >>> world.state_names, world.action_names, world.n_pairs
         (('new', 'worn'), ('fix', 'run'), 2)
         """
-        from robustmdp.models import building
-
-        return building.from_frame(frame, discount)
+        return from_checked(MDP, **building.from_frame(frame, discount))
 
     @staticmethod
     def from_gymnasium(env_or_id: Any, discount: float, **parameters: Any) -> MDP:
@@ -189,9 +176,7 @@ class MDP(StateActionSpace):
         >>> lake.n_states, lake.nnz
         (16, 64)
         """
-        from robustmdp.models import gymnasium
-
-        return gymnasium.from_gymnasium(env_or_id, discount, parameters)
+        return from_checked(MDP, **gymnasium.from_gymnasium(env_or_id, discount, parameters))
 
     @staticmethod
     def from_noise(
@@ -233,60 +218,10 @@ class MDP(StateActionSpace):
               1          0          0.3       3
               2          0          0.2       3
         """
-        from robustmdp.models import stepping
-
         _types.check_arguments(MDP.from_noise, locals())
         names = (state_names, action_names)
-        return stepping.from_noise(step, n_states, n_actions, Noise.of(noise, values), discount, names)
-
-    @property
-    def nnz(self) -> int:
-        """How many transitions have positive probability."""
-        return len(self.indices)
-
-    @cached_property
-    def can_end(self) -> bool:
-        """Does any transition lead to the end?"""
-        return bool(self.nnz) and int(self.indices.max()) == self.n_states
-
-    @property
-    def rewards_on_successors(self) -> bool:
-        """Do rewards depend on the successor? Then they belong to nature's choice."""
-        return len(self.rewards) == self.nnz != self.n_pairs
-
-    @cached_property
-    def longest_row(self) -> int:
-        """The largest number of successors of a pair."""
-        return int(np.diff(self.indptr).max())
-
-    @cached_property
-    def reward_range(self) -> tuple[float, float]:
-        """The least and the largest reward."""
-        return float(self.rewards.min()), float(self.rewards.max())
-
-    @cached_property
-    def reward_spread(self) -> float:
-        """The largest difference between rewards of one pair."""
-        if not self.rewards_on_successors:
-            return 0.0
-        starts = self.indptr[:-1]
-        return float(np.max(np.maximum.reduceat(self.rewards, starts) - np.minimum.reduceat(self.rewards, starts)))
-
-    @property
-    def n_columns(self) -> int:
-        """To how many states rows may lead: their own, or those of the model of which this is a part."""
-        return self.n_states
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in the model's arrays."""
-        return sum(getattr(self, name).nbytes for name in consistency.TYPES)
-
-    def mean_rewards(self) -> FloatArray:
-        """E r(s, a, s'), one per pair, (n_pairs,)."""
-        if not self.rewards_on_successors:
-            return np.asarray(self.rewards)
-        return np.add.reduceat(self.probabilities * self.rewards, self.indptr[:-1])
+        parts = stepping.from_noise(step, n_states, n_actions, Noise.of(noise, values), discount, names)
+        return from_checked(MDP, **parts)
 
     def with_labels(self, labels: Mapping[str, npt.ArrayLike]) -> MDP:
         """The same world with these labels instead of its own: names to (S,) bool arrays.
@@ -296,15 +231,14 @@ class MDP(StateActionSpace):
         >>> world.with_labels({"goal": [False, True]}).labels["goal"]
         array([False,  True])
         """
-        return self._replace(labels=checked_labels(labels, self.n_states))
+        return self._replace(labels=check_labels(labels, self.n_states))
 
     def with_initial(self, initial: npt.ArrayLike | None) -> MDP:
         """The same world with another first state: by number or name, (S,) probabilities, or None for none."""
-        return self._replace(initial=checked_initial(initial, self.n_states, self.state_names))
+        return self._replace(initial=checked_initial(initial, self.n_states, state_names=self.state_names))
 
     def _described(self, labels: Mapping[str, npt.ArrayLike] | None, initial: npt.ArrayLike | None) -> MDP:
-        mdp = self if labels is None else self.with_labels(labels)
-        return mdp if initial is None else mdp.with_initial(initial)
+        return self._replace(labels=check_labels(labels, self.n_states)).with_initial(initial)
 
     def with_discount(self, discount: float) -> MDP:
         """The same world with another discount."""
@@ -320,21 +254,20 @@ class MDP(StateActionSpace):
             given.shape == (self.nnz,),
             f"probabilities must have one entry per transition ({self.nnz}): got shape {given.shape}",
         )
+        columns.refuse_where(~(given >= 0), "be at least 0", "probabilities", given, self._place)
         kept = given > 0
         if kept.all():
             return self._with_rows(self.indptr, self.indices, given.copy(), self.rewards)
-        wrong = ~kept & (given != 0)  # negative or NaN
-        if wrong.any():
-            entry = int(wrong.argmax())
-            pair = int(np.searchsorted(self.indptr, entry, side="right")) - 1
-            place = f"probabilities[{entry}], {self.pair_name(pair)}"
-            _checks.fail(f"probabilities must be at least 0: got {given[entry]:g} at {place}")
-        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
-        lost = np.flatnonzero(indptr[1:] == indptr[:-1])
+        indptr = np.append(0, np.cumsum(kept))[self.indptr]
+        lost = np.flatnonzero(np.diff(indptr) == 0)
         if lost.size:
             _checks.fail(f"the probabilities of {self.pair_name(lost[0])} must sum to 1: got 0")
         rewards = self.rewards[kept] if self.rewards_on_successors else self.rewards
         return self._with_rows(indptr, self.indices[kept], given[kept], rewards)
+
+    def _place(self, name: str, entry: int) -> str:
+        """Where one of the transitions stands, in messages."""
+        return f"{name}[{entry}], {self.pair_name(int(np.searchsorted(self.indptr, entry, side='right')) - 1)}"
 
     def without_noise(self) -> MDP:
         """The same world as an ordinary model: outcomes with the same successor become one, with their mean reward.
@@ -375,8 +308,6 @@ class MDP(StateActionSpace):
     ) -> MDP:
         """The same pairs with other rows, whose probabilities are this model's to change; without the noise."""
         if self.noise is not None:
-            from robustmdp.models.assembly import merge_rows
-
             indptr, indices, probabilities, rewards = merge_rows(indptr, indices, probabilities, rewards)
         probabilities = row_sums.normalise(
             indptr,
@@ -390,9 +321,8 @@ class MDP(StateActionSpace):
         """The same world with some of its pairs only, by their rising numbers; every state must keep one."""
         chosen = columns.whole_numbers("pairs", pairs, self.n_pairs - 1)
         _checks.must(chosen.ndim == 1, f"pairs must be 1-D: got shape {chosen.shape}")
-        if (chosen[1:] <= chosen[:-1]).any():
-            columns.refuse(int((chosen[1:] <= chosen[:-1]).argmax()) + 1, "rise", "pairs", chosen)
-        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[chosen])])
+        columns.refuse_where(np.diff(chosen, prepend=-1) <= 0, "rise", "pairs", chosen)
+        indptr = np.append(0, np.cumsum(np.diff(self.indptr)[chosen]))
         entries = self.transitions_of(chosen)
         state_ptr = np.searchsorted(chosen, self.state_ptr)
         _checks.must(bool((np.diff(state_ptr) > 0).all()), "every state must keep at least one of its actions")
@@ -404,12 +334,6 @@ class MDP(StateActionSpace):
             state_ptr=state_ptr,
             actions=self.actions[chosen],
         )
-
-    def transitions_of(self, pairs: IndexArray) -> IndexArray:
-        """The numbers of the transitions of some pairs, one pair after the other."""
-        lengths = np.diff(self.indptr)[pairs]
-        ends = np.cumsum(lengths)
-        return np.repeat(self.indptr[pairs] - (ends - lengths), lengths) + np.arange(lengths.sum())
 
     def with_rewards(self, rewards: npt.ArrayLike) -> MDP:
         """The same world with other rewards, (n_pairs,) or (nnz,)."""
@@ -430,85 +354,30 @@ class MDP(StateActionSpace):
         columns.refuse_where(~np.isfinite(rewards), "be finite", "rewards with the extra ones", rewards)
         return self._replace(rewards=rewards)
 
-    def sample(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int, bool]:
-        """One transition: reward, next state, and whether the episode ended (the state is then where it was)."""
-        pair = self.pair(state, action)
-        row = slice(int(self.indptr[pair]), int(self.indptr[pair + 1]))
-        cumulative = np.cumsum(self.probabilities[row])
-        entry = row.start + int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        reward = float(self.rewards[entry if self.rewards_on_successors else pair])
-        following = int(self.indices[entry])
-        ended = following == self.n_states
-        return reward, state if ended else following, ended
-
-    def row(self, state: int | str, action: int | str) -> Table:
-        """What a pair, given by numbers or names, leads to: successor, probability and reward; `n_states` is the end.
-
-        Of a model with noise, the value of the noise comes first.
-
-        >>> from robustmdp import problems
-        >>> problems.two_state(0.5, 0.9).row(0, 0)
-        Table, 2 rows
-          successor  probability  reward
-          s0                 0.5       1
-          s1                 0.5       1
-        """
-        pair = self.pair(self.state_number(state), self.action_number(action))
-        at = slice(int(self.indptr[pair]), int(self.indptr[pair + 1]))
-        successors: Any = self.indices[at]
-        if self.state_names:
-            successors = [self.state_names[s] if s < self.n_states else "the end" for s in successors.tolist()]
-        return Table.of(
-            **({} if self.noise is None else {"noise": self.noise.column}),
-            successor=successors,
-            probability=self.probabilities[at],
-            reward=self.rewards[at if self.rewards_on_successors else pair],
-        )
-
-    def pair(self, state: int, action: int) -> int:
-        """The index of an available pair."""
-        _checks.must(0 <= state < self.n_states, f"state must lie in 0..{self.n_states - 1}: got {state}")
-        first, last = int(self.state_ptr[state]), int(self.state_ptr[state + 1])
-        offset = int(np.searchsorted(self.actions[first:last], action))
-        available = first + offset < last and self.actions[first + offset] == action
-        _checks.must(
-            bool(available), f"action must be available: {self.action_name(action)} is not in {self.state_name(state)}"
-        )
-        return first + offset
-
     def _fields(self) -> _display.Fields:
         low, high = self.reward_range
         dependence = "state, action and successor" if self.rewards_on_successors else "state and action"
+        labels = [f"{name} ({int(mask.sum()):,})" for name, mask in self.labels.items()]
         fields = [
             ("states", f"{self.n_states:,}"),
             ("actions", f"{self.n_actions:,} ({self.n_pairs:,} pairs available)"),
             ("transitions", f"{self.nnz:,}" + (", some end the episode" if self.can_end else "")),
             ("rewards", f"{low:g} to {high:g}, by {dependence}"),
             ("discount", f"{self.discount:g}"),
+            ("noise", f"{len(self.noise):,} values, the same in every row" if self.noise is not None else ""),
+            ("state names", _display.shortlist(self.state_names or ())),
+            ("action names", _display.shortlist(self.action_names or ())),
+            ("labels", _display.shortlist(labels)),
+            ("initial", self._first_states()),
         ]
-        if self.noise is not None:
-            fields.append(("noise", f"{len(self.noise):,} values, the same in every row"))
-        if self.state_names:
-            fields.append(("state names", _display.shortlist(self.state_names)))
-        if self.action_names:
-            fields.append(("action names", _display.shortlist(self.action_names)))
-        if self.labels:
-            counts = [f"{name} ({int(mask.sum()):,})" for name, mask in self.labels.items()]
-            fields.append(("labels", _display.shortlist(counts)))
-        if self.initial is not None:
-            fields.append(("initial", self._first_states()))
-        return fields
+        return [(label, text) for label, text in fields if text]
 
     def _first_states(self) -> str:
         """In words: the one, or how many."""
-        states = np.flatnonzero(self._initial_or_empty())
+        if self.initial is None:
+            return ""
+        states = np.flatnonzero(self.initial)
         return self.state_name(int(states[0])) if len(states) == 1 else f"{len(states):,} states"
-
-    def __repr__(self) -> str:
-        return _display.as_text("MDP", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("MDP", self._fields())
 
     def _identity(self) -> tuple[Any, ...]:
         return self.n_actions, self.discount, self.state_names, self.action_names
@@ -516,16 +385,13 @@ class MDP(StateActionSpace):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MDP):
             return NotImplemented
+        arrays = (*consistency.TYPES, "initial")
         return (
             self._identity() == other._identity()
-            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in consistency.TYPES)
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
             and same_labels(self.labels, other.labels)
-            and np.array_equal(self._initial_or_empty(), other._initial_or_empty())
             and self.noise == other.noise
         )
-
-    def _initial_or_empty(self) -> FloatArray:
-        return np.empty(0) if self.initial is None else self.initial
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MDP, tuple(getattr(self, name) for name in _FIELDS)  # a copy is checked and made read-only again

@@ -7,7 +7,7 @@ streamed, shuffled or split has the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,30 +23,23 @@ Named = tuple[bool, bool]  # do the columns of states, and that of actions, hold
 
 @dataclass(frozen=True)
 class Numbering:
-    """Names, and the number of each.
+    """Names, whose places are their numbers.
 
-    >>> numbering = Numbering.sorted({"repair", "keep"})
+    >>> numbering = Numbering(("keep", "repair"))
     >>> numbering.encode("action", Words.of(["repair", "keep", "repair"])).tolist()
     [1, 0, 1]
     """
 
     names: tuple[str, ...]
-    numbers: Mapping[str, int] = field(repr=False)
 
-    @staticmethod
-    def of(names: Sequence[str]) -> Numbering:
-        """In the order that they have."""
-        return Numbering(tuple(names), {name: number for number, name in enumerate(names)})
-
-    @staticmethod
-    def sorted(words: set[str]) -> Numbering:
-        """In the order of their letters."""
-        return Numbering.of(sorted(words))
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
 
     def encode(self, name: str, column: Column, place: Place | None = None) -> IntArray:
         """The numbers of a column of words, or an error that names the first entry without one."""
         words = check_words(name, column, place)
-        codes = np.array([self.numbers.get(word, -1) for word in words.words], np.int64)[words.codes]
+        codes = np.array([self._numbers.get(word, -1) for word in words.words], np.int64)[words.codes]
         if codes.min(initial=0) < 0:
             must = f"be one of the {len(self.names):,} names that are given"
             columns.refuse(int(codes.argmin()), must, name, np.asarray(words), place)
@@ -77,7 +70,9 @@ class Census:
     @cached_property
     def numberings(self) -> Numberings:
         """Of states and actions, where they have names; to be asked for when all blocks have come."""
-        states, actions = (Numbering.sorted(self._words[kind]) if kind in self._words else None for kind in KINDS)
+        states, actions = (
+            Numbering(tuple(sorted(self._words[kind]))) if kind in self._words else None for kind in KINDS
+        )
         return states, actions
 
     @property
@@ -113,7 +108,7 @@ def number_columns(raw: Mapping[str, Column], given: Names) -> tuple[dict[str, C
     for index, (listed, found) in enumerate(zip(KINDS.values(), census.numberings, strict=True)):
         if found is not None:
             own = given[index]
-            numbering = found if own is None else Numbering.of(own)
+            numbering = found if own is None else Numbering(tuple(own))
             out |= {name: numbering.encode(name, raw[name]) for name in listed}
             names[index] = numbering.names
     return out, (names[0], names[1])

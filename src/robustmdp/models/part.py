@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from robustmdp._arrays import IndexArray
 from robustmdp.models.mdp import MDP, from_checked
 from robustmdp.models.noise import Noise
 from robustmdp.models.row_source import Rows
+from robustmdp.models.rows import spread_within_rows
 from robustmdp.models.space import StateActionSpace
 
 
@@ -22,26 +24,20 @@ class Sizes(NamedTuple):
     n_pairs: int
     nnz: int
     longest_row: int
-    least: float
-    most: float
+    reward_range: tuple[float, float]
     reward_spread: float
     can_end: bool
 
     @classmethod
     def of(cls, rows: Rows, n_states: int, rewards_on_successors: bool) -> Sizes:
         """Those of some rows of a model with `n_states` states."""
-        rewards, starts = rows.rewards, rows.indptr[:-1]
-        spread = 0.0
-        if rewards_on_successors:
-            spread = float(np.max(np.maximum.reduceat(rewards, starts) - np.minimum.reduceat(rewards, starts)))
         return cls(
             n_states=len(rows.state_ptr) - 1,
             n_pairs=len(rows.actions),
             nnz=len(rows.indices),
             longest_row=int(np.diff(rows.indptr).max()),
-            least=float(rewards.min()),
-            most=float(rewards.max()),
-            reward_spread=spread,
+            reward_range=(float(rows.rewards.min()), float(rows.rewards.max())),
+            reward_spread=spread_within_rows(rows.rewards, rows.indptr) if rewards_on_successors else 0.0,
             can_end=int(rows.indices.max()) == n_states,
         )
 
@@ -53,49 +49,32 @@ class Sizes(NamedTuple):
             n_pairs=sum(part.n_pairs for part in parts),
             nnz=sum(part.nnz for part in parts),
             longest_row=max(part.longest_row for part in parts),
-            least=min(part.least for part in parts),
-            most=max(part.most for part in parts),
+            reward_range=(min(part.reward_range[0] for part in parts), max(part.reward_range[1] for part in parts)),
             reward_spread=max(part.reward_spread for part in parts),
             can_end=any(part.can_end for part in parts),
         )
 
 
+@dataclass(eq=False)
 class Outline(StateActionSpace):
     """A model without its rows: sizes, discount, names."""
 
+    sizes: Sizes
+    n_actions: int
+    discount: float
+    rewards_on_successors: bool
+    noise: Noise | None = None
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+    nnz: int = field(init=False)
     actions = None
 
-    def __init__(
-        self,
-        sizes: Sizes,
-        n_actions: int,
-        discount: float,
-        rewards_on_successors: bool,
-        noise: Noise | None = None,
-        state_names: tuple[str, ...] | None = None,
-        action_names: tuple[str, ...] | None = None,
-    ) -> None:
-        self.sizes, self.n_actions, self.discount = sizes, n_actions, discount
-        self.rewards_on_successors, self.noise = rewards_on_successors, noise
-        self.state_names, self.action_names = state_names, action_names
-        self.reward_range = sizes.least, sizes.most
-        self.can_end = sizes.can_end
-
-    @property
-    def n_states(self) -> int:
-        return self.sizes.n_states
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.sizes._asdict())
 
     @property
     def n_columns(self) -> int:
-        return self.sizes.n_states
-
-    @property
-    def n_pairs(self) -> int:
-        return self.sizes.n_pairs
-
-    @property
-    def nnz(self) -> int:
-        return self.sizes.nnz
+        return self.n_states
 
 
 class Part(MDP):
@@ -137,6 +116,10 @@ class Part(MDP):
             cls, **rows._asdict(), n_actions=outline.n_actions, discount=outline.discount, noise=outline.noise
         )
         part.__dict__.update(outline=outline, first=first, columns=columns)
+        # What must not depend on where a model is cut:
+        sizes, known = outline.sizes, ("can_end", "longest_row", "reward_range", "reward_spread")
+        part.__dict__.update({name: getattr(sizes, name) for name in known})
+        part.__dict__["rewards_on_successors"] = outline.rewards_on_successors
         return part
 
     def slice(self, low: int, high: int) -> Part:
@@ -157,28 +140,6 @@ class Part(MDP):
         if self.columns is None:
             return indices
         return np.append(self.columns, self.outline.n_states)[indices]
-
-    # What must not depend on where a model is cut:
-
-    @property
-    def can_end(self) -> bool:
-        return self.outline.sizes.can_end
-
-    @property
-    def rewards_on_successors(self) -> bool:
-        return self.outline.rewards_on_successors
-
-    @property
-    def longest_row(self) -> int:
-        return self.outline.sizes.longest_row
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        return self.outline.sizes.least, self.outline.sizes.most
-
-    @property
-    def reward_spread(self) -> float:
-        return self.outline.sizes.reward_spread
 
     def state_name(self, state: int) -> str:
         return self.outline.state_name(self.first + state)

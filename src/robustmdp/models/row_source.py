@@ -70,9 +70,7 @@ class RowSource:
         if not callable(self.rows):
             _checks.refuse_type("rows", "a function of the first state and the one after the last", self.rows)
         for name in ("n_states", "n_actions"):
-            count = _checks.positive_integer(name, getattr(self, name))
-            _checks.must(count <= columns.LARGEST, f"{name} must be at most {columns.LARGEST}: got {count}")
-            object.__setattr__(self, name, count)
+            object.__setattr__(self, name, columns.check_size(name, getattr(self, name), columns.LARGEST))
         object.__setattr__(self, "discount", _checks.model_discount(self.discount))
 
     def part(self, first: int, last: int) -> Rows:
@@ -81,7 +79,7 @@ class RowSource:
             0 <= first < last <= self.n_states,
             f"a part must have states first <= s < last within 0..{self.n_states}: got {first} and {last}",
         )
-        return _joined(self._blocks(first, last))
+        return _join(self._blocks(first, last))
 
     def parts(self) -> Iterator[Rows]:
         """The rows of all states, in blocks of about 250,000 transitions."""
@@ -98,8 +96,9 @@ class RowSource:
     def _rows_of_block(self, first: int, last: int) -> Rows:
         """The checked rows of what one call returns."""
         call = f"rows({first}, {last})"
-        block = self._block(first, last, call)
-        found = assembly.assemble([block], len(block.state), _Origin(block, call))
+        block, place = self._block(first, last, call)
+        wording = assembly.Wording(str, lambda row: place("", row))
+        found = assembly.assemble([block], len(block.state), wording)
         assert found is not None  # since the block is sorted
         state_ptr = np.searchsorted(found.states, np.arange(first, last + 1)).astype(np.int64, copy=False)
         lacking = state_ptr[1:] == state_ptr[:-1]
@@ -127,8 +126,8 @@ class RowSource:
         consistency.check_room(self.n_states, self.n_actions, len(rows.indices))
         return from_checked(MDP, **rows._asdict(), n_actions=self.n_actions, discount=self.discount)
 
-    def _block(self, first: int, last: int, call: str) -> assembly.Block:
-        """The function's columns, with whole numbers in their ranges, sorted."""
+    def _block(self, first: int, last: int, call: str) -> tuple[assembly.Block, columns.Place]:
+        """The function's columns, with whole numbers in their ranges, sorted, and where an entry stands in them."""
         try:
             given = self.rows(first, last)
         except Exception as error:
@@ -136,12 +135,12 @@ class RowSource:
             raise ValueError(
                 f"rows must return the transitions of states {first} to {last - 1}: {call} raised {kind}: {error}"
             ) from error
-        found = columns.equally_long(_by_name(given, call), f" in {call}")
+        found = columns.to_columns(_name_columns(given, call), f" in {call}")
         raw = {name: np.asarray(column) for name, column in found.items()}
         _checks.must(len(raw["state"]) > 0, f"{call} must return transitions of every state: got none")
 
         def place(name: str, row: int) -> str:
-            return _place(raw, row, call)
+            return f"state {raw['state'][row]}, action {raw['action'][row]} (row {row} of {call})"
 
         state = columns.whole_numbers("state", raw["state"], columns.LARGEST, place)
         outside = (state < first) | (state >= last)
@@ -152,13 +151,12 @@ class RowSource:
             columns.whole_numbers("next_state", raw["next_state"], self.n_states, place),
             columns.real_numbers("probability", raw["probability"], place),
             columns.real_numbers("reward", raw["reward"], place),
-            np.empty(0, np.int64),
         )
         _check_order(block, call)
-        return block
+        return block, place
 
 
-def _joined(blocks: Iterator[Rows]) -> Rows:
+def _join(blocks: Iterator[Rows]) -> Rows:
     """One behind the other."""
     found = next(blocks)
     for number, block in enumerate(blocks):
@@ -166,11 +164,11 @@ def _joined(blocks: Iterator[Rows]) -> Rows:
             found = Rows(*(array.copy() for array in found))
         n_pairs, nnz = len(found.actions), len(found.indices)
         block = block._replace(indptr=block.indptr[1:] + nnz, state_ptr=block.state_ptr[1:] + n_pairs)
-        found = Rows(*map(_extended, found, block))
+        found = Rows(*map(_extend, found, block))
     return found
 
 
-def _extended(array: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _extend(array: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array with more entries, in place: where it is large, the system moves its pages instead of copying them."""
     length = len(array)
     array.resize(length + len(more), refcheck=False)
@@ -178,24 +176,7 @@ def _extended(array: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[An
     return array
 
 
-class _Origin(NamedTuple):
-    """The words of messages about a block."""
-
-    block: assembly.Block
-    call: str
-
-    def label(self, column: str) -> str:
-        return column
-
-    def place(self, row: int) -> str:
-        return _place(self.block._asdict(), row, self.call)
-
-
-def _place(block: dict[str, npt.NDArray[Any]], row: int, call: str) -> str:
-    return f"state {block['state'][row]}, action {block['action'][row]} (row {row} of {call})"
-
-
-def _by_name(given: Any, call: str) -> dict[str, Any]:
+def _name_columns(given: Any, call: str) -> dict[str, Any]:
     """The five columns of what a function returned."""
     wanted = ", ".join(columns.NAMES)
     if hasattr(given, "keys"):

@@ -28,16 +28,8 @@ def normalise(
     division err by at most (2n - 1) * 2**-53 together, so that a divided row is left alone the next time: what this
     package wrote reads back equal.
 
-    Parameters
-    ----------
-    indptr : (n_pairs + 1,) starts of the rows, none of which is empty
-    probabilities : (nnz,)
-    describe : the error message for a pair and its sum, where that is off by more than SUM_TOLERANCE
-    in_place : write into `probabilities`; otherwise they are copied if anything changes
-
-    Returns
-    -------
-    probabilities : (nnz,), the given array where nothing changes
+    `describe` is the error message for a pair and its sum, where that is off by more than SUM_TOLERANCE. No row is
+    empty. What comes back is the given array where nothing changes, and with `in_place` in any case.
     """
     out, is_own = probabilities, in_place
     for first, last in pieces(indptr, _PIECE):

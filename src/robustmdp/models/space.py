@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,12 @@ class StateActionSpace:
     reward_range: Any
     can_end: Any
 
-    @property
+    @cached_property
     def n_states(self) -> int:
         """How many states, the hidden end not counted."""
         return len(self.state_ptr) - 1
 
-    @property
+    @cached_property
     def n_pairs(self) -> int:
         """How many (state, action) pairs are available."""
         return int(self.state_ptr[-1])

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency
-from robustmdp.models.assembly import rewards_by_pair
-from robustmdp.models.mdp import MDP, from_checked
+from robustmdp.models.assembly import Parts, Rows, parts_of
 from robustmdp.models.noise import Noise
 
 Step = Callable[[Any, Any, Any], Any]
+Answers = tuple[npt.NDArray[Any], ...]  # next states, rewards, ends, (n,) each; a negative state is no action
 
 _COMPARED = 16  # combinations for which a vectorised step is called once more, by themselves
+_ANSWERED = ("next_state", "reward", "terminated")
 _NO_STATE = -1  # next state of an action that is unavailable
 
 
@@ -45,58 +46,36 @@ class _Combinations(NamedTuple):
         return f"state {self.state[entry]}, action {self.action[entry]} and noise {value!s}"
 
 
-class _Answers(NamedTuple):
-    """What a step returned, (n,) each; negative next states are actions that are unavailable."""
-
-    next_state: npt.NDArray[Any]
-    reward: npt.NDArray[Any]
-    terminated: npt.NDArray[Any]
-
-
-def from_noise(step: Step, n_states: int, n_actions: int, noise: Noise, discount: float, names: tuple[Any, Any]) -> MDP:
+def from_noise(
+    step: Step, n_states: int, n_actions: int, noise: Noise, discount: float, names: tuple[Any, Any]
+) -> Parts:
     """See MDP.from_noise."""
-    most = columns.LARGEST + 1
     for name, size in (("n_states", n_states), ("n_actions", n_actions)):
-        _checks.must(_checks.positive_integer(name, size) <= most, f"{name} must be at most {most}: got {size}")
+        columns.check_size(name, size)
     discount = _checks.model_discount(discount)
     combinations = _Combinations.of(n_states, n_actions, noise)
-    following, reward, ended = _checked(_call(step, combinations), combinations, n_states)
-    following[ended] = n_states
-    pairs = _available_pairs(following, combinations).reshape(n_states, n_actions)
-    states, actions = np.nonzero(pairs)
-    missing = np.flatnonzero(~pairs.any(axis=1))
-    _checks.must(
-        not missing.size, f"every state must have an action: state {missing[0] if missing.size else 0} has none"
-    )
-    kept = np.repeat(pairs.ravel(), len(noise))
-    indptr = len(noise) * np.arange(len(states) + 1)
-    consistency.check_room(n_states, n_actions, int(indptr[-1]))
-    return from_checked(
-        MDP,
-        indptr=indptr,
-        indices=following[kept].astype(np.int32),
-        probabilities=np.tile(noise.probabilities, len(states)),
-        rewards=rewards_by_pair(reward[kept], indptr),
-        state_ptr=np.searchsorted(states, np.arange(n_states + 1)).astype(np.int64, copy=False),
-        actions=actions.astype(np.int32),
-        n_actions=n_actions,
-        discount=discount,
-        state_names=_checks.names("state", names[0], n_states),
-        action_names=_checks.names("action", names[1], n_actions),
-        noise=noise,
-    )
-
-
-def _call(step: Step, combinations: _Combinations) -> _Answers:
-    """All answers, by one call where the step takes arrays."""
     answers = _call_with_arrays(step, combinations)
     if answers is None:
-        return _call_one_by_one(step, combinations)
-    _compare_some(step, combinations, answers)
-    return answers
+        answers = _call_one_by_one(step, combinations)
+    else:
+        _compare_some(step, combinations, answers)
+    following, reward, ended = _check_answers(answers, combinations, n_states)
+    pairs = _find_available(following, combinations)
+    states, actions = np.nonzero(pairs.reshape(n_states, n_actions))
+    kept = np.repeat(pairs, len(noise))
+    consistency.check_room(n_states, n_actions, int(kept.sum()))
+    rows = Rows(
+        indptr=len(noise) * np.arange(len(states) + 1),
+        indices=np.where(ended, n_states, following)[kept].astype(np.int32),
+        probabilities=np.tile(noise.probabilities, len(states)),
+        rewards=reward[kept],
+        states=states,
+        actions=actions.astype(np.int32),
+    )
+    return {**parts_of(rows, n_states, discount, n_actions=n_actions, names=names), "noise": noise}
 
 
-def _call_with_arrays(step: Step, combinations: _Combinations) -> _Answers | None:
+def _call_with_arrays(step: Step, combinations: _Combinations) -> Answers | None:
     """None where the step is no function of arrays: where it raises, or does not return one next state for each."""
     values, count = combinations.noise.values, len(combinations.state)
     if values.dtype.kind not in columns.NUMBERS:
@@ -112,13 +91,12 @@ def _call_with_arrays(step: Step, combinations: _Combinations) -> _Answers | Non
         following = np.asarray(answer[0])
         if following.shape != (count,) or following.dtype.kind not in columns.NUMBERS:
             return None
-        rest = (np.broadcast_to(column, (count,)) for column in (*answer[1:], False)[:2])
-        return _Answers(following, *rest)
+        return (following, *(np.broadcast_to(column, (count,)) for column in (*answer[1:], False)[:2]))
     except Exception:  # written for numbers; if it is simply wrong, it raises again when it is called with these
         return None
 
 
-def _call_one_by_one(step: Step, combinations: _Combinations) -> _Answers:
+def _call_one_by_one(step: Step, combinations: _Combinations) -> Answers:
     """One call for each combination, with Python's own numbers."""
     given = combinations.noise.values
     values = list(given) if given.ndim == 2 else given.tolist()
@@ -134,22 +112,19 @@ def _call_one_by_one(step: Step, combinations: _Combinations) -> _Answers:
                 f"got {str(answer)[:80]} at {combinations.describe('', entry)}"
             )
         answers.append((*answer, False)[:3])
-    following, reward, ended = (list(part) for part in zip(*answers, strict=True))
-    return _Answers(
-        columns.array_of("next_state", following),
-        columns.array_of("reward", reward),
-        columns.array_of("terminated", ended),
+    return tuple(
+        columns.array_of(name, list(column)) for name, column in zip(_ANSWERED, zip(*answers, strict=True), strict=True)
     )
 
 
-def _compare_some(step: Step, combinations: _Combinations, answers: _Answers) -> None:
+def _compare_some(step: Step, combinations: _Combinations, answers: Answers) -> None:
     """Refuse a step that answers arrays otherwise than numbers: an entry must depend on its own arguments alone."""
     count = len(combinations.state)
     drawn = np.random.default_rng(0).integers(count, size=_COMPARED)
     for entry in np.unique([0, *drawn, count - 1]):
         one = combinations.take(np.array([entry]))
         try:
-            alone: _Answers | None = _call_one_by_one(step, one)
+            alone: Answers | None = _call_one_by_one(step, one)
         except Exception:  # written for arrays alone
             alone = _call_with_arrays(step, one)
         mine = [part[entry] for part in answers]
@@ -170,23 +145,25 @@ def _is_same(one: list[Any], other: list[Any]) -> bool:
     return bool(one[0] == other[0] and one[2] == other[2] and same_reward)
 
 
-def _checked(answers: _Answers, combinations: _Combinations, n_states: int) -> tuple[IndexArray, FloatArray, BoolArray]:
+def _check_answers(
+    answers: Answers, combinations: _Combinations, n_states: int
+) -> tuple[IndexArray, FloatArray, BoolArray]:
     """Next states, rewards and ends with their types; next state -1 where an action is unavailable."""
     place = combinations.describe
-    raw = answers.next_state
+    raw, rewards, ends = answers
     if raw.dtype.kind not in columns.NUMBERS:
         columns.refuse(0, "be a whole number", "next_state", raw, place)
     missing = raw < 0
     following = columns.whole_numbers("next_state", np.where(missing, 0, raw), place=place)
     must = f"lie in 0..{n_states} ({n_states} is the end)"
     columns.refuse_where(following > n_states, must, "next_state", following, place)
-    reward = columns.real_numbers("reward", answers.reward, place)
+    reward = columns.real_numbers("reward", rewards, place)
     columns.refuse_where(~(np.isfinite(reward) | missing), "be finite", "reward", reward, place)
-    ended = columns.flags("terminated", answers.terminated, place) & ~missing
+    ended = columns.flags("terminated", ends, place) & ~missing
     return np.where(missing, _NO_STATE, following), reward, ended
 
 
-def _available_pairs(following: IndexArray, combinations: _Combinations) -> BoolArray:
+def _find_available(following: IndexArray, combinations: _Combinations) -> BoolArray:
     """(S * A,) bool: an action is there for all noise, or for none."""
     missing = (following < 0).reshape(-1, len(combinations.noise))
     torn = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, repeat
 from operator import index
 from typing import Any
@@ -23,19 +23,20 @@ from robustmdp.models.transitions import (
     COLUMNS,
     INDICES,
     Arrays,
-    Kept,
     RawColumns,
     Source,
     Transitions,
-    each,
+    copy_as,
     fingerprint,
-    part,
+    join,
+    map_columns,
     read_only,
     recut,
+    take,
 )
 
 
-class Trajectory:
+class Trajectory(_display.Described):
     """What happened: (state, action, reward, next state) in order, in memory or streamed from a file.
 
     Several episodes are simply one after the other: each transition names its own next state, so nothing leaks from
@@ -78,13 +79,11 @@ class Trajectory:
         given = dict(zip(COLUMNS, (state, action, reward, next_state, terminated), strict=True))
         if terminated is None:
             del given["terminated"]
-        raw = columns.equally_long(given)
+        raw = columns.to_columns(given)
         _checks.must(len(raw["state"]) > 0, "a trajectory must hold at least one transition: got none")
         numbered, names = number_columns(raw, (state_names, action_names))
-        clean = _clean(
-            numbered, (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions)), Arrays.place
-        )
-        own = each(np.copy, clean)  # the caller may change theirs
+        clean = _clean(numbered, (_check_size("n_states", n_states), _check_size("n_actions", n_actions)), Arrays.place)
+        own = map_columns(np.copy, clean)  # the caller may change theirs
         self._set(Arrays(own), n_states, n_actions, discount, *names)
 
     @classmethod
@@ -123,42 +122,34 @@ class Trajectory:
         )
 
     @classmethod
-    def from_source(
-        cls,
-        source: Source,
-        *,
-        n_states: int | None = None,
-        n_actions: int | None = None,
-        discount: float | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
-    ) -> Trajectory:
+    def from_source(cls, source: Source, **sizes_and_names: Any) -> Trajectory:
         """A trajectory that reads its transitions from `source` whenever they are asked for."""
         out = cls.__new__(cls)
-        out._set(source, n_states, n_actions, discount, state_names, action_names)
+        out._set(source, **sizes_and_names)
         return out
 
     def _set(
         self,
         source: Source,
-        n_states: int | None,
-        n_actions: int | None,
-        discount: float | None,
-        state_names: Sequence[str] | None,
-        action_names: Sequence[str] | None,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        discount: float | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
     ) -> None:
         self._source = source
         self._passes = 1
         self._seed: int | None = None
-        self._kept: Kept | None = None
-        self._given = (_checked_size("n_states", n_states), _checked_size("n_actions", n_actions))
+        self._kept: list[Transitions] | None = None
+        self._given = (_check_size("n_states", n_states), _check_size("n_actions", n_actions))
         self.discount = None if discount is None else _checks.discount(discount)
-        names = (state_names, action_names)
-        checked = [
+        states, actions = (
             None if given is None else _checks.names(kind, given, len(given) if has else self._size(place))
-            for place, (kind, given, has) in enumerate(zip(KINDS, names, source.named, strict=True))
-        ]
-        self._names = (checked[0], checked[1])
+            for place, (kind, given, has) in enumerate(
+                zip(KINDS, (state_names, action_names), source.named, strict=True)
+            )
+        )
+        self._names = (states, actions)
 
     @property
     def n_states(self) -> int:
@@ -197,7 +188,7 @@ class Trajectory:
         for place, (kind, has) in enumerate(zip(KINDS, self._source.named, strict=True)):
             if has:
                 own, size = self._names[place], self._given[place]
-                numbering = Numbering.of(own) if own else self._census.numberings[place]
+                numbering = Numbering(own) if own else self._census.numberings[place]
                 if numbering and size:
                     _checks.names(kind, numbering.names, size)
                 out[place] = numbering
@@ -305,7 +296,7 @@ class Trajectory:
                 count = len(window.state)
                 order = rng.permutation(count)[start:]
                 for first in range(0, len(order), BLOCK):
-                    yield part(window, order[first : first + BLOCK])
+                    yield take(window, order[first : first + BLOCK])
                 start = max(start - count, 0)
 
     def _pass(self) -> Iterator[Transitions]:
@@ -313,14 +304,20 @@ class Trajectory:
         length = self._source.length
         if self._passes == 1 or length is None or length > self._source.kept_length:
             return self._in_order(0)
-        return self._keep(length) if self._kept is None else self._kept.blocks()
+        return self._keep() if self._kept is None else map(partial(copy_as, np.int64), self._kept)
 
-    def _keep(self, length: int) -> Iterator[Transitions]:
-        kept = Kept(length)
+    def _keep(self) -> Iterator[Transitions]:
+        kept: list[Transitions] = []
+        new: list[Transitions] = []
+        count = 0
         for block in self._in_order(0):
-            kept.append(block)
             yield block
-        self._kept = kept  # a pass that was broken off is not used
+            new.append(block)
+            count += len(block.state)
+            if count >= BLOCK:
+                kept.append(copy_as(np.int32, join(new)))
+                new, count = [], 0
+        self._kept = [*kept, *(copy_as(np.int32, each) for each in new)]  # a pass that was broken off is not used
 
     def __getstate__(self) -> dict[str, Any]:
         # What goes to other processes stays small: they read the source themselves.
@@ -349,26 +346,13 @@ class Trajectory:
         listed = zip(KINDS, names, strict=True)
         return fields + [(f"{kind} names", _display.shortlist(each)) for kind, each in listed if each]
 
-    def __repr__(self) -> str:
-        return _display.as_text("Trajectory", self._fields())
 
-    def _repr_html_(self) -> str:
-        return _display.as_html("Trajectory", self._fields())
-
-
-def _checked_size(name: str, value: int | None) -> int | None:
-    if value is None:
-        return None
-    size, most = _checks.positive_integer(name, value), columns.LARGEST + 1
-    _checks.must(size <= most, f"{name} must be at most {most}: got {size}")
-    return size
+def _check_size(name: str, value: int | None) -> int | None:
+    return None if value is None else columns.check_size(name, value)
 
 
 def _clean(
-    raw: RawColumns,
-    sizes: tuple[int | None, int | None],
-    place: Place,
-    numberings: Numberings = (None, None),
+    raw: RawColumns, sizes: tuple[int | None, int | None], place: Place, numberings: Numberings = (None, None)
 ) -> Transitions:
     """The columns with their types, or an error that names the first wrong entry of a column."""
     ended = raw.get("terminated", np.zeros(len(raw["state"]), dtype=bool))

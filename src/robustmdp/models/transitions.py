@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -73,57 +72,19 @@ class Source(Protocol):
         """Up to which length a replay keeps all transitions after its first pass; 0: each pass reads the source."""
 
 
-class Kept:
-    """One pass in memory, 21 bytes per transition: 32 bits are enough for any state and action that is allowed."""
-
-    def __init__(self, length: int) -> None:
-        kinds = (np.int32, np.int32, np.float64, np.int32, np.bool_)
-        self._columns: list[npt.NDArray[Any]] = [np.empty(length, kind) for kind in kinds]
-        self._count = 0
-
-    def append(self, block: Transitions) -> None:
-        """The next transitions; those beyond the length are left to the source, which refuses them."""
-        first = self._count
-        self._count += len(block.state)
-        for column, values in zip(self._columns, block, strict=True):
-            room = column[first : self._count]
-            room[:] = values[: len(room)]
-
-    def blocks(self) -> Iterator[Transitions]:
-        """All of them, as they came."""
-        for first in range(0, self._count, BLOCK):
-            state, action, reward, following, ended = (column[first : first + BLOCK] for column in self._columns)
-            yield Transitions(
-                state.astype(np.int64), action.astype(np.int64), reward, following.astype(np.int64), ended
-            )
-
-
-@dataclass(frozen=True, eq=False)
 class Arrays:
     """Transitions in memory, checked when they came in and unchangeable since."""
 
-    transitions: Transitions
     name = "memory"
     named = (False, False)
     kept_length = 0
 
-    def __post_init__(self) -> None:
-        read_only(self.transitions)
+    def __init__(self, transitions: Transitions) -> None:
+        self.transitions = read_only(transitions)
+        self.length = self.expected_length = self.window = len(transitions.state)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Arrays, (self.transitions,)  # a copy is made read-only again
-
-    @property
-    def length(self) -> int:
-        return len(self.transitions.state)
-
-    @property
-    def expected_length(self) -> int:
-        return self.length
-
-    @property
-    def window(self) -> int:
-        return self.length
 
     @cached_property
     def fingerprint(self) -> str:
@@ -152,14 +113,19 @@ def fingerprint(*parts: npt.NDArray[Any] | bytes | int | str) -> str:
     return total.hexdigest()[:16]
 
 
-def each(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
+def map_columns(change: Callable[[Any], Any], transitions: Transitions) -> Transitions:
     """What becomes of every column."""
     return Transitions(*map(change, transitions))
 
 
-def part(transitions: Transitions, which: slice | IntArray) -> Transitions:
+def take(transitions: Transitions, which: slice | IntArray) -> Transitions:
     """Some of them."""
-    return each(lambda column: column[which], transitions)
+    return map_columns(lambda column: column[which], transitions)
+
+
+def copy_as(kind: type, transitions: Transitions) -> Transitions:
+    """A copy with states and actions of another type: 32 bits, 21 bytes per transition, hold all that are allowed."""
+    return map_columns(lambda column: column.astype(kind) if column.dtype.kind == "i" else column.copy(), transitions)
 
 
 def recut(blocks: Iterator[Transitions], sizes: Iterator[int]) -> Iterator[Transitions]:
@@ -168,17 +134,18 @@ def recut(blocks: Iterator[Transitions], sizes: Iterator[int]) -> Iterator[Trans
     missing = next(sizes)
     for block in blocks:
         while len(block.state) >= missing:
-            yield _joined([*held, part(block, slice(missing))])
-            block = part(block, slice(missing, None))
+            yield join([*held, take(block, slice(missing))])
+            block = take(block, slice(missing, None))
             held, missing = [], next(sizes)
         if len(block.state):
             held.append(block)
             missing -= len(block.state)
     if held:
-        yield _joined(held)
+        yield join(held)
 
 
-def _joined(parts: list[Transitions]) -> Transitions:
+def join(parts: list[Transitions]) -> Transitions:
+    """One behind the other."""
     return parts[0] if len(parts) == 1 else Transitions(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""Small worlds on a line: the paper's chain, the two states of its lower bound, river swim, machine replacement."""
+"""Small worlds on a line: the paper's chain, the two states of its lower bound, river swim."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from robustmdp import _checks, _types
 from robustmdp.models import MDP
 
 
-def _probability(name: str, value: float) -> float:
-    number = _checks.finite_number(name, value)
-    _checks.must(0.0 <= number <= 1.0, f"{name} must lie in [0, 1]: got {number:g}")
-    return number
-
-
 def chain(stay: float = 0.8, restart: float = 0.0, discount: float = 0.9) -> MDP:
     """The paper's 10 states (section 6): action 1 stays with probability `stay`, action 2 with 1 - `stay`.
 
@@ -25,7 +19,7 @@ def chain(stay: float = 0.8, restart: float = 0.0, discount: float = 0.9) -> MDP
     >>> chain().nnz
     38
     """
-    stay, restart = _probability("stay", stay), _probability("restart", restart)
+    stay, restart = _checks.probability("stay", stay), _checks.probability("restart", restart)
     n = 10
     transitions = np.zeros((n, 2, n))
     for s in range(n - 1):
@@ -45,7 +39,7 @@ def two_state(stay: float, discount: float) -> MDP:
     >>> two_state(0.5, 0.9).n_pairs
     2
     """
-    stay = _probability("stay", stay)
+    stay = _checks.probability("stay", stay)
     transitions = np.array([[[stay, 1.0 - stay]], [[0.0, 1.0]]])
     return MDP.from_arrays(transitions, [1.0, 0.0], discount, state_names=["s0", "s1"], action_names=["go"])
 
@@ -87,38 +81,3 @@ def river_swim(n_states: int = 6, discount: float = 0.95) -> MDP:
     rewards[0, 0], rewards[n - 1, 1] = 0.005, 1.0
     names = [f"bank {i}" for i in range(n)]
     return MDP.from_arrays(transitions, rewards, discount, state_names=names, action_names=["drift", "swim"])
-
-
-def machine_replacement(n_ages: int = 10, repair_success: float = 0.9, discount: float = 0.95) -> MDP:
-    """A machine wears out: keep it, repair it (which may fail) or replace it; costs are negative rewards.
-
-    The older it is, the more often it fails and the dearer its failures. State `n_ages` - 1 is broken down.
-
-    >>> machine_replacement().state_names[-1]
-    'broken'
-    """
-    n = _checks.positive_integer("n_ages", n_ages)
-    _checks.must(n >= 3, f"n_ages must be at least 3: got {n}")
-    success = _probability("repair_success", repair_success)
-    broken = n - 1
-    keep, repair, replace = 0, 1, 2
-    transitions = np.zeros((n, 3, n))
-    rewards = np.zeros((n, 3))
-    for age in range(n - 1):
-        failure = 0.05 + 0.4 * age / (n - 2)
-        transitions[age, keep, age + 1] += 1.0 - failure
-        transitions[age, keep, broken] += failure
-        rewards[age, keep] = -0.5 * age / (n - 2)
-    transitions[broken, keep, broken] = 1.0
-    rewards[broken, keep] = -10.0
-    for age in range(n):
-        younger = max(age - 3, 0)
-        transitions[age, repair, younger] += success
-        transitions[age, repair, age] += 1.0 - success
-        rewards[age, repair] = -2.0 if age < broken else -6.0
-        transitions[age, replace, 0] = 1.0
-        rewards[age, replace] = -8.0
-    names = [f"age {i}" for i in range(n - 1)] + ["broken"]
-    return MDP.from_arrays(
-        transitions, rewards, discount, state_names=names, action_names=["keep", "repair", "replace"]
-    )

@@ -44,10 +44,10 @@ class Bootstrap:
     def radius(self, row: FloatArray) -> float:
         """The radius of sorted counts (k,), two or more."""
         if len(row) == 2 and row[0] <= FEW:
-            return self._enumerated(row)
-        return self._simulated(row) if row.sum() <= _FEW_OBSERVATIONS else self._tabulated(row)
+            return self._enumerate(row)
+        return self._simulate(row) if row.sum() <= _FEW_OBSERVATIONS else self._tabulate(row)
 
-    def _simulated(self, row: FloatArray) -> float:
+    def _simulate(self, row: FloatArray) -> float:
         """By drawing data for this row."""
         rng = np.random.default_rng(self.seed)
         truths = rng.dirichlet(row + 0.5, SIMULATIONS)
@@ -58,7 +58,7 @@ class Bootstrap:
         distances = distance(self.divergence, truths, nominal(data.astype(np.float64)))
         return float(np.quantile(distances, self.level, method="higher"))
 
-    def _tabulated(self, row: FloatArray) -> float:
+    def _tabulate(self, row: FloatArray) -> float:
         """By adding up draws that are tabulated for each count.
 
         With m_i from Gamma(n_i + 1/2), p = m / sum m has the posterior; with N_i from Poisson(m_i), N given its sum is
@@ -101,7 +101,7 @@ class Bootstrap:
             self._cells[node] = _Cell(self.divergence, node, self.seed)
         return self._cells[node]
 
-    def _enumerated(self, row: FloatArray) -> float:
+    def _enumerate(self, row: FloatArray) -> float:
         """The same for two successors without drawing: where steps are highest, noise would be felt most.
 
         The truths are quantiles of the posterior; the data, all that are likely.

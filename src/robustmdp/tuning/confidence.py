@@ -64,17 +64,17 @@ def radius_from_counts(
     check_divergence(divergence)
     level = _checks.finite_number("confidence", confidence)
     _checks.must(0.0 < level < 1.0, f"confidence must lie between 0 and 1: got {level:g}")
-    radius = _radius(divergence, level, method, seed)
+    radius = _choose_method(divergence, level, method, seed)
     if isinstance(counts, Counts):
         rows = np.split(counts.count, counts.indptr[1:-1])
-        return counts.table(_each_row(rows, radius), math.inf)
-    table = _checked(counts)
+        return counts.table(_compute_radii(rows, radius), math.inf)
+    table = _check_counts(counts)
     flat = table.reshape(-1, table.shape[-1])
-    found = _each_row([row[~np.isnan(row)] for row in flat], radius).reshape(table.shape[:-1])
+    found = _compute_radii([row[~np.isnan(row)] for row in flat], radius).reshape(table.shape[:-1])
     return float(found) if found.ndim == 0 else found
 
 
-def _checked(counts: npt.ArrayLike) -> FloatArray:
+def _check_counts(counts: npt.ArrayLike) -> FloatArray:
     try:
         table = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
@@ -89,7 +89,7 @@ def _checked(counts: npt.ArrayLike) -> FloatArray:
     return table
 
 
-def _each_row(rows: list[FloatArray], radius: Callable[[FloatArray], float]) -> FloatArray:
+def _compute_radii(rows: list[FloatArray], radius: Callable[[FloatArray], float]) -> FloatArray:
     """The radius of each row; rows with the same numbers in any order share one."""
     known: dict[bytes, float] = {}
     out = np.empty(len(rows))
@@ -107,7 +107,9 @@ def _plain(row: FloatArray) -> float:
     return 0.0 if len(row) == 1 else math.inf
 
 
-def _radius(divergence: FDivergence, confidence: float, method: str | None, seed: int) -> Callable[[FloatArray], float]:
+def _choose_method(
+    divergence: FDivergence, confidence: float, method: str | None, seed: int
+) -> Callable[[FloatArray], float]:
     kinked = math.isinf(divergence.curvature_at_one)
     chosen = ("finite-sample" if kinked else "simulated") if method is None else method
     if chosen not in METHODS:

@@ -15,7 +15,7 @@ from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized, check_ambiguity
 from robustmdp.divergences import FDivergence, check_divergence
 from robustmdp.models import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import differ, policy_rows
 from robustmdp.planning.continuation import Stage, Walk, follow
@@ -177,12 +177,16 @@ def knee(price: FloatArray, gain: FloatArray, least: float | FloatArray = 0.0, b
 
 
 class SetFamily(NamedTuple):
-    """Sets that differ in their level alone; `levels` in the order in which they are solved."""
+    """Sets that differ in their level alone; `levels` in the order in which they are solved.
+
+    `level_name` is what tables call the level, `word` what sentences call it.
+    """
 
     set_at: SetAt
     levels: FloatArray
     level_name: str
     notes: dict[str, str]
+    word: str = "level"
 
 
 def family_of(
@@ -264,7 +268,7 @@ def points_along(
     progress: Progress | None = None,
 ) -> Iterator[Point]:
     """Level by level, each from the one before."""
-    everything, alone = Walk(mdp, tol, threads), Walk(under(mdp, nominal.policy), tol, threads)
+    everything, alone = Walk(mdp, tol, threads), Walk(restrict_to(mdp, nominal.policy), tol, threads)
     policy, under_model = nominal.policy, nominal.value
     used = mdp.transitions_of(policy_rows(mdp, policy).pairs)
     for done, level in enumerate(levels.tolist(), 1):
@@ -289,7 +293,7 @@ def _value_under_model(
     """(S,); rows that are mixed are not rows of the model, so that a random policy has no world of its own."""
     if policy.ndim > 1:
         return solve_or_raise(mdp, Nominal(), policy=policy, tol=tol, threads=threads, start=start).value
-    chain = RobustBellman(under(mdp, policy), Nominal(), threads=threads)
+    chain = RobustBellman(restrict_to(mdp, policy), Nominal(), threads=threads)
     return follow(chain, start, tol)[0].value
 
 
@@ -301,7 +305,7 @@ def is_rising(points: Sequence[Point]) -> bool:
     return bool(np.mean(last.value - first.value) > first.error_bound + last.error_bound)
 
 
-def under(mdp: MDP, policy: IntArray) -> MDP:
+def restrict_to(mdp: MDP, policy: IntArray) -> MDP:
     """The world in which a policy, (S,), is all there is to do."""
     return mdp.restricted(policy_rows(mdp, policy).pairs)
 

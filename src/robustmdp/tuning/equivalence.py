@@ -9,7 +9,7 @@ import numpy.typing as npt
 from robustmdp import _checks, _types
 from robustmdp.ambiguity import Ambiguity, Constrained, Penalized
 from robustmdp.models import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.tuning.units import Units
 

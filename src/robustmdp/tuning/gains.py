@@ -49,7 +49,7 @@ def paired_gains(values: FloatArray, reference: FloatArray, weight: float, confi
         return Gains(*(Interval(each, unknown, unknown) for each in (means, tails, means + weight * tails)))
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), _RESAMPLES).astype(np.float64)
     drawn_means = differences @ counts.T / n
-    drawn_tails = np.array([_resampled_tails(row, counts) for row in values]) - _resampled_tails(reference, counts)
+    drawn_tails = np.array([_resample_tails(row, counts) for row in values]) - _resample_tails(reference, counts)
     k = tail_size(n)
     return Gains(
         _interval(means, drawn_means, confidence, n - 1),
@@ -65,7 +65,7 @@ def _interval(estimate: FloatArray, drawn: FloatArray, confidence: float, freedo
     return Interval(estimate, estimate - reach, estimate + reach)
 
 
-def _resampled_tails(values: FloatArray, counts: FloatArray) -> FloatArray:
+def _resample_tails(values: FloatArray, counts: FloatArray) -> FloatArray:
     """The worst tenth of each resample, (n_resamples,); counts, (n_resamples, n), say how often each value is in it."""
     order = np.argsort(values)
     counts, size = counts[:, order], tail_size(len(values))

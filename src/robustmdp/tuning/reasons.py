@@ -14,7 +14,7 @@ from robustmdp.tuning.worlds import Models, Plausible
 _BASELINES = {HORIZON: "planning for a shorter horizon", MEAN: "the nominal policy of the mean of the worlds"}
 
 
-def tried_in_words(worlds: Models | Plausible, confidence: float | None) -> str:
+def describe_worlds(worlds: Models | Plausible, confidence: float | None) -> str:
     """How many worlds there were, and of which kind; with a confidence, what the levels are shares of."""
     selecting = (worlds.size + 1) // 2
     halves = f"{selecting} of them selected the level, the other {worlds.size - selecting} tested it."
@@ -27,9 +27,7 @@ def tried_in_words(worlds: Models | Plausible, confidence: float | None) -> str:
     )
 
 
-def reasons_of(
-    trial: Trial, comparison: Table, verdict: str, needed: int | None, baseline: str | None
-) -> tuple[str, ...]:
+def explain(trial: Trial, comparison: Table, verdict: str, needed: int | None, baseline: str | None) -> tuple[str, ...]:
     """What was selected, how it did in the worlds that tested it, the verdict, and what baselines do."""
     if trial.chosen == 0:
         found = ["Every level that was tried leads to the same policy." if trial.is_one_policy else _NONE_GAINS]
@@ -59,7 +57,7 @@ def _row(table: Table, policy: str) -> dict[str, Any]:
 def _selected(trial: Trial) -> str:
     word = trial.levels.word
     least = "least robust" if word == "level" else "smallest"
-    level = trial.levels.numbers[trial.chosen]
+    level = trial.levels.levels[trial.chosen]
     benefit = f"mean + {trial.loss:g} x worst tenth"
     return f"The {word} {level:.3g} is the {least} with nearly the largest benefit, measured by {benefit}."
 
@@ -104,7 +102,7 @@ def _of_baselines(comparison: Table, pays: bool, baseline: str | None) -> str:
     return f"{name[0].upper()}{name[1:]} {verdict}: {figures}"
 
 
-def gain_in_words(comparison: Table | None) -> str:
+def describe_gain(comparison: Table | None) -> str:
     """What the selected level gains in the worst tenth, after a verdict."""
     if comparison is None or ROBUST not in comparison["policy"]:
         return ""
@@ -113,7 +111,7 @@ def gain_in_words(comparison: Table | None) -> str:
     return f", {gain}{_interval(row, 'tail_gain')}"
 
 
-def trade_off_in_words(curve: Table) -> tuple[str, ...]:
+def describe_trade_off(curve: Table) -> tuple[str, ...]:
     """That data decide, and what robustness would gain and cost at the knee, where there is one."""
     unknown = "There are neither counts nor held-out worlds, and only data can say how far the truth is from the model"
     first = f"{unknown}: no level is recommended."

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity import Ambiguity, Nominal
+from robustmdp.ambiguity import Nominal
 from robustmdp.models import MDP
 from robustmdp.operators.policy import differ
 from robustmdp.planning.continuation import solve_along
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
-from robustmdp.tuning.baselines import mean_model, shorter_discounts
+from robustmdp.tuning.curve import Progress, SetFamily
 from robustmdp.tuning.gains import FEWEST, paired_gains
 from robustmdp.tuning.trials import stress, worst_tenth
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
 
-Progress = Callable[[int, int], None]
-
 NOMINAL, ROBUST, HORIZON, MEAN = "nominal", "robust", "shorter horizon", "mean model"
 CONFIDENCE = 0.95  # of the intervals
 _ENOUGH = 0.95  # of the largest benefit: beyond, more robustness hardly helps
 _TOL = 1e-6
-
-
-class Levels(NamedTuple):
-    """What is tried: sets that differ in a number, of which the first is the nominal one.
-
-    `column` is what tables call the number, `word` what sentences call it.
-    """
-
-    column: str
-    word: str
-    numbers: Sequence[float]
-    set_at: Callable[[float], Ambiguity]
+_HORIZON_SHARES = (0.7, 0.5, 0.35, 0.2, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +46,7 @@ class Trial:
     slack : by how much values must differ not to be the same
     """
 
-    levels: Levels
+    levels: SetFamily
     solutions: Sequence[Solution]
     discounts: Sequence[float]
     selecting: FloatArray
@@ -103,11 +91,9 @@ class Trial:
             for name, each in (("mean", np.mean), ("worst_tenth", worst_tenth))
         }
         return Table.of(
-            **{self.levels.column: np.array(self.levels.numbers, np.float64)},
-            **figures,
-            chosen=np.arange(rows) == self.chosen,
+            **{self.levels.level_name: self.levels.levels}, **figures, chosen=np.arange(rows) == self.chosen
         ).with_notes(
-            unit=self.levels.column,
+            unit=self.levels.level_name,
             word=self.levels.word,
             loss=self.loss,
             selection_worlds=self.selecting.shape[1],
@@ -118,7 +104,7 @@ class Trial:
         """The policies to compare: names to settings in words, and which policies they are."""
         found = {NOMINAL: ("", 0)}
         if self.chosen > 0:
-            found[ROBUST] = (f"{self.levels.word} {self.levels.numbers[self.chosen]:.3g}", self.chosen)
+            found[ROBUST] = (f"{self.levels.word} {self.levels.levels[self.chosen]:.3g}", self.chosen)
         if self.horizon is not None:
             found[HORIZON] = (f"discount {self.discounts[self.horizon - len(self.solutions)]:.3g}", self.horizon)
         found[MEAN] = ("", len(self.testing) - 1)
@@ -177,13 +163,13 @@ class Trial:
             return "pays", None
         # The width of an interval falls with the square root of the number of worlds.
         widths = [(row[name] - row[f"{name}_low"]) / row[name] for name in ("tail_gain", "benefit")]
-        return "undecided", _rounded_up(2 * worlds * max(widths) ** 2)
+        return "undecided", _round_up(2 * worlds * max(widths) ** 2)
 
 
-def _rounded_up(number: float) -> int:
+def _round_up(number: float) -> int:
     """To two digits.
 
-    >>> _rounded_up(1234.0)
+    >>> _round_up(1234.0)
     1300
     """
     digit = 10.0 ** max(0, math.floor(math.log10(number)) - 1)
@@ -192,7 +178,7 @@ def _rounded_up(number: float) -> int:
 
 def run_trial(
     mdp: MDP,
-    levels: Levels,
+    levels: SetFamily,
     worlds: Models | Plausible,
     *,
     initial: npt.ArrayLike | None,
@@ -202,7 +188,7 @@ def run_trial(
 ) -> Trial:
     """Solve for every level and baseline, and evaluate each policy in every world; every other world selects."""
     _checks.must(worlds.size >= 2, "there must be two worlds or more, one to select by and one to test: got one")
-    family = [(math.log(number) if number > 0 else -1e3, levels.set_at(number)) for number in levels.numbers]
+    family = [(math.log(number) if number > 0 else -1e3, levels.set_at(number)) for number in levels.levels.tolist()]
     units = Units.of(mdp)
     tol = units.tolerance(_TOL)
     along = solve_along(mdp, family, tol=tol, threads=threads)
@@ -232,3 +218,55 @@ def _values(
     different = {f"{keys.index(key)}": policies[keys.index(key)] for key in dict.fromkeys(keys)}
     table = stress(mdp, different, worlds, initial=initial, threads=threads, progress=progress).outcomes
     return np.stack([table.where(policy=f"{keys.index(key)}")["value"] for key in keys])
+
+
+def shorter_discounts(discount: float) -> list[float]:
+    """Discounts whose horizons 1/(1 - discount) are shares of the model's, of at least one step.
+
+    >>> [round(each, 3) for each in shorter_discounts(0.9)]
+    [0.857, 0.8, 0.714, 0.5, 0.0]
+    """
+    found = {max(0.0, 1.0 - (1.0 - discount) / share) for share in _HORIZON_SHARES}
+    return sorted((each for each in found if each < discount), reverse=True)
+
+
+def mean_model(mdp: MDP, worlds: Iterable[MDP]) -> MDP:
+    """The mean of probabilities and rewards over worlds, for the pairs of a model.
+
+    >>> from robustmdp import problems
+    >>> others = [problems.two_state(stay, 0.9) for stay in (0.4, 0.8)]
+    >>> mean_model(problems.two_state(0.5, 0.9), others).probabilities.round(6).tolist()
+    [0.6, 0.4, 1.0]
+    """
+    chances, earned = reduce(
+        lambda sums, more: (sums[0] + more[0], sums[1] + more[1]), (_rows_of(mdp, world) for world in worlds)
+    )
+    mass, total = np.asarray(chances.sum(axis=1)), chances.tocoo()
+    pair, successor = total.coords
+    return MDP.from_rows(
+        mdp.states[pair],
+        mdp.actions[pair],
+        successor,
+        total.data / mass[pair],
+        np.asarray(earned[pair, successor]) / total.data,
+        mdp.discount,
+        n_states=mdp.n_states,
+    )
+
+
+def _rows_of(mdp: MDP, world: MDP) -> tuple[Any, Any]:
+    """Sparse (n_pairs, S + 1): a world's probabilities, and its rewards times those, at the pairs of a model."""
+    from scipy.sparse import csr_array
+
+    width = max(mdp.n_actions, world.n_actions)
+    own, others = (each.states * width + each.actions for each in (mdp, world))
+    shared = np.flatnonzero(np.isin(others, own))
+    lift = csr_array(
+        (np.ones(len(shared)), (np.searchsorted(own, others[shared]), shared)), shape=(mdp.n_pairs, world.n_pairs)
+    )
+    rewards = world.rewards if world.rewards_on_successors else np.repeat(world.rewards, np.diff(world.indptr))
+    chances, earned = (
+        lift @ csr_array((data, world.indices, world.indptr), shape=(world.n_pairs, mdp.n_states + 1))
+        for data in (world.probabilities, world.probabilities * rewards)
+    )
+    return chances, earned

@@ -15,7 +15,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Constrained, Nominal
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -24,14 +24,15 @@ from robustmdp.tuning.curve import (
     CurveTable,
     Progress,
     SetAt,
+    SetFamily,
     curve_of,
     family_of,
     function_family,
     levels_for,
     points_along,
 )
-from robustmdp.tuning.reasons import gain_in_words, reasons_of, trade_off_in_words, tried_in_words
-from robustmdp.tuning.selection import Levels, Trial, run_trial
+from robustmdp.tuning.reasons import describe_gain, describe_trade_off, describe_worlds, explain
+from robustmdp.tuning.selection import Trial, run_trial
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Models, Plausible
 
@@ -44,7 +45,7 @@ _RADII = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Suggestion:
+class Suggestion(_display.Described):
     """What to solve with, and why.
 
     Attributes
@@ -122,18 +123,8 @@ class Suggestion:
         return draw_candidates(ax, Candidates(unit, *values), gains, chosen=chosen, **texts)
 
     def _fields(self) -> _display.Fields:
-        verdict = ("yes" if self.pays else f"no: {self.verdict}") + gain_in_words(self.comparison)
-        return [
-            ("level", str(self.ambiguity)),
-            ("pays", verdict),
-            *(("because", reason) for reason in self.reasons),
-        ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Suggestion", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Suggestion", self._fields())
+        verdict = ("yes" if self.pays else f"no: {self.verdict}") + describe_gain(self.comparison)
+        return [("level", str(self.ambiguity)), ("pays", verdict), *(("because", reason) for reason in self.reasons)]
 
 
 def suggest(
@@ -186,36 +177,35 @@ def suggest(
     chosen = KL() if divergence is None else divergence
     _checks.must(counts is None or held_out is None, "give counts or held_out, not both")
     _checks.must(0.0 <= loss < 1.0, f"loss must lie in [0, 1): got {loss:g}")
-    worlds = Plausible(counts, draws, seed) if counts is not None else _models(held_out)
+    worlds = Plausible(counts, draws, seed) if counts is not None else held_out_worlds(held_out)
     if worlds is None:
-        return _trade_off(mdp, chosen, levels, initial, threads, progress)
+        return _show_trade_off(mdp, chosen, levels, initial, threads, progress)
     radii = None
     if counts is not None and levels is None and not callable(chosen):
         radii = np.asarray(radius_from_counts(counts, chosen, confidence, method=method, seed=seed))[:, : mdp.n_actions]
-    tried = _levels_to_try(mdp, chosen, levels, radii, threads)
+    tried = _choose_levels(mdp, chosen, levels, radii, threads)
     trial = run_trial(mdp, tried, worlds, initial=initial, loss=loss, threads=threads, progress=progress)
-    return _tested(trial, tried_in_words(worlds, confidence if radii is not None else None), radii, seed)
+    return _advise(trial, describe_worlds(worlds, confidence if radii is not None else None), radii, seed)
 
 
-def _models(held_out: Sequence[MDP] | Models | None) -> Models | None:
-    return held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out))
+def held_out_worlds(given: Sequence[MDP] | Models | None) -> Models | None:
+    """Models that were not used, as a family of worlds."""
+    return given if given is None or isinstance(given, Models) else Models(list(given))
 
 
-def _levels_to_try(
+def _choose_levels(
     mdp: MDP, divergence: Any, levels: npt.ArrayLike | None, radii: FloatArray | None, threads: int | None
-) -> Levels:
+) -> SetFamily:
     """Shares of radii, radii, or the sets that a function makes; there NaN stands for the nominal one."""
     if radii is not None:
-        return Levels("share", "share", _SHARES, partial(_scaled, divergence, radii))
+        return SetFamily(partial(_scaled, divergence, radii), np.array(_SHARES), "share", {}, "share")
     if levels is None and not callable(divergence):
-        numbers = np.append(0.0, levels_for(mdp, divergence, count=_RADII, form=Constrained, threads=threads))
-        return Levels("level", "radius", numbers.tolist(), partial(_scaled, divergence, np.ones(())))
+        found = levels_for(mdp, divergence, count=_RADII, form=Constrained, threads=threads)
+        return SetFamily(partial(_scaled, divergence, np.ones(())), np.append(0.0, found), "level", {}, "radius")
     family = function_family(divergence, levels)
-    return Levels(
-        "level",
-        "level",
-        (np.nan, *family.levels.tolist()),
-        lambda level: Nominal() if np.isnan(level) else family.set_at(level),
+    return family._replace(
+        set_at=lambda level: Nominal() if np.isnan(level) else family.set_at(level),
+        levels=np.append(np.nan, family.levels),
     )
 
 
@@ -226,7 +216,7 @@ def _scaled(divergence: FDivergence, radii: FloatArray, share: float) -> Ambigui
     return Constrained(divergence, share * radii)
 
 
-def _tested(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Suggestion:
+def _advise(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Suggestion:
     """The advice that follows from a trial."""
     comparison = trial.comparison(seed)
     verdict, needed = trial.verdict(comparison)
@@ -234,9 +224,9 @@ def _tested(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Su
     solution = trial.solutions[trial.chosen if pays else 0]
     baseline = trial.baseline(pays, seed)
     return Suggestion(
-        trial.levels.set_at(trial.levels.numbers[trial.chosen]) if pays else Nominal(),
+        trial.levels.set_at(float(trial.levels.levels[trial.chosen])) if pays else Nominal(),
         solution,
-        (first, *reasons_of(trial, comparison, verdict, needed, baseline)),
+        (first, *explain(trial, comparison, verdict, needed, baseline)),
         trial.candidates(),
         radii,
         comparison,
@@ -247,7 +237,7 @@ def _tested(trial: Trial, first: str, radii: FloatArray | None, seed: int) -> Su
     )
 
 
-def _trade_off(
+def _show_trade_off(
     mdp: MDP,
     divergence: FDivergence | SetAt,
     levels: npt.ArrayLike | None,
@@ -262,4 +252,4 @@ def _trade_off(
     family = family_of(mdp, divergence, nominal, levels=levels)
     points = points_along(mdp, family.set_at, family.levels, nominal, tol=tol, threads=threads, progress=progress)
     curve = curve_of(list(points), start, family, nominal)
-    return Suggestion(Nominal(), nominal, trade_off_in_words(curve), curve, nominal=nominal)
+    return Suggestion(Nominal(), nominal, describe_trade_off(curve), curve, nominal=nominal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity, is_set
 from robustmdp.models import MDP
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
+from robustmdp.tuning.curve import Progress
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Family, Models, World
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Policy = npt.ArrayLike | Solution | Ambiguity
-Progress = Callable[[int, int], None]
 
 _TAIL = 0.1  # the worst tenth of worlds
 _FINER = 1e-4  # a bound is relative to the largest value, and the start's may be far smaller; chains are quickly solved
@@ -87,18 +87,17 @@ def stress(
     _types.check_arguments(stress, {"mdp": mdp, "tol": tol, "threads": threads, "progress": progress})
     start = distribution(mdp, initial)
     families = families_of(perturbed_worlds)
-    chosen = {name: policy_of(mdp, policy, tol, threads) for name, policy in _named(policies).items()}
+    chosen = {name: find_policy(mdp, policy, tol, threads) for name, policy in _check_names(policies).items()}
     total = len(chosen) * sum(family.size for family in families)
-    rows: list[tuple[str, str, str, float, float]] = []
-    places: list[tuple[int, int]] = []
+    rows: list[tuple[str, str, str, float, float, str]] = []
     for family_number, family in enumerate(families):
         for name, policy, number, (label, world) in _trials(mdp, family, chosen):
-            rows.append((name, family.name, label, *_value(world, policy, start, tol, threads)))
-            places.append((family_number, number))
+            place = f"{family_number} {number}"  # labels of worlds need not differ
+            rows.append((name, family.name, label, *_value(world, policy, start, tol, threads), place))
             if progress is not None:
                 progress(len(rows), total)
-    outcomes = _outcomes(rows, places)
-    return StressTable(summary(outcomes, chosen, [family.name for family in families]).columns, {}, outcomes)
+    outcomes = _tabulate(rows)
+    return StressTable(summarise(outcomes, chosen, [family.name for family in families]).columns, {}, outcomes)
 
 
 def _trials(
@@ -125,7 +124,7 @@ def _trials(
             yield name, policy, number, world
 
 
-def summary(outcomes: Table, policies: Iterable[str], families: Iterable[str]) -> Table:
+def summarise(outcomes: Table, policies: Iterable[str], families: Iterable[str]) -> Table:
     """Mean, worst, quantiles and wins of each policy in each family."""
     names = ("policy", "family", "worlds", "mean", "worst", "worst_tenth", "q10", "median", "q90", "wins")
     rows = []
@@ -184,7 +183,7 @@ def _family(name: str, models: Any) -> Models:
     return Models(listed, name)
 
 
-def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.NDArray[Any]:
+def find_policy(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.NDArray[Any]:
     """The policy itself; for a set of nature's choices, the one that is optimal against it."""
     if isinstance(policy, Solution):
         return policy.policy
@@ -193,7 +192,7 @@ def policy_of(mdp: MDP, policy: Policy, tol: float, threads: int | None) -> npt.
     return np.asarray(policy)
 
 
-def _named(policies: Mapping[str, Policy]) -> dict[str, Policy]:
+def _check_names(policies: Mapping[str, Policy]) -> dict[str, Policy]:
     if not isinstance(policies, Mapping):
         raise TypeError(f"policies must be a dict from names to policies: got {type(policies).__name__}")
     _checks.must(bool(policies), "policies must hold at least one policy: got none")
@@ -210,12 +209,11 @@ def _value(
     return units.value(value, world.discount), 2.0 * tol * units.unit * max(1.0, abs(value))
 
 
-def _outcomes(rows: list[tuple[str, str, str, float, float]], places: list[tuple[int, int]]) -> Table:
-    """`places` says which rows are of the same world: labels need not differ."""
-    policy, family, world, value, slack = (np.array(column) for column in zip(*rows, strict=True))
-    place = np.unique(np.array(places), axis=0, return_inverse=True)[1].ravel()
-    top = np.full(place.max() + 1, -np.inf)
-    np.maximum.at(top, place, value)
+def _tabulate(rows: Sequence[tuple[str, str, str, float, float, str]]) -> Table:
+    policy, family, world, value, slack, place = (np.array(column) for column in zip(*rows, strict=True))
+    worlds = np.unique(place, return_inverse=True)[1]
+    top = np.full(worlds.max() + 1, -np.inf)
+    np.maximum.at(top, worlds, value)
     # Values closer than their certified errors are the same value.
-    best = value >= top[place] - slack
+    best = value >= top[worlds] - slack
     return Table({"policy": policy, "family": family, "world": world, "value": value, "best": best})

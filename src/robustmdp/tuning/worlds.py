@@ -219,26 +219,26 @@ def environments(
     _checks.must(bool(varied), f"one of the parameters must be a list of values: got {parameters}")
     same = {**(fixed or {}), **{key: value for key, value in parameters.items() if key not in varied}}
     models, labels = [], []
-    for values in _winding([list(values) for values in varied.values()]):
+    for values in _wind([list(values) for values in varied.values()]):
         chosen = dict(zip(varied, values, strict=True))
         models.append(MDP.from_gymnasium(identifier, discount, **{**same, **chosen}))
-        labels.append(", ".join(f"{key}={_short(value)}" for key, value in chosen.items()))
+        labels.append(", ".join(f"{key}={_format(value)}" for key, value in chosen.items()))
     return Models(models, name or f"{identifier} with another {' and '.join(varied)}", labels)
 
 
-def _winding(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+def _wind(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """All combinations, to and fro along each axis.
 
-    >>> list(_winding([(1, 2), "ab"]))
+    >>> list(_wind([(1, 2), "ab"]))
     [(1, 'a'), (1, 'b'), (2, 'b'), (2, 'a')]
     """
     if not axes:
         yield ()
         return
     for number, value in enumerate(axes[0]):
-        rest = list(_winding(axes[1:]))
+        rest = list(_wind(axes[1:]))
         yield from ((value, *others) for others in (rest[::-1] if number % 2 else rest))
 
 
-def _short(value: Any) -> str:
+def _format(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -242,7 +242,7 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
     from robustmdp.app.commands.sets import check_known, parse_ambiguity
     from robustmdp.app.commands.sources import parse_source
     from robustmdp.app.commands.words import refuse_log
-    from robustmdp.models.start import distribution
+    from robustmdp.models.labels import distribution
 
     del quiet
     check_known(options, "match", ("penalty", "ball"), "which have a divergence in common")

@@ -23,12 +23,13 @@ from robustmdp.app.study.sweep import LEVELS
 from robustmdp.divergences import KL, FDivergence
 from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
+from robustmdp.tuning.suggestion import held_out_worlds
 from robustmdp.tuning.trials import families_of
 from robustmdp.tuning.worlds import Models
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Analysis:
+class Analysis(_display.Described):
     """A studied problem: its numbers in `study`, its `figures`, its page by `write`."""
 
     title: str
@@ -78,12 +79,6 @@ class Analysis:
             ("level", str(advice.ambiguity)),
             *(("because", why) for why in advice.reasons),
         ]
-
-    def __repr__(self) -> str:
-        return _display.as_text("Analysis", self._fields())
-
-    def _repr_html_(self) -> str:
-        return _display.as_html("Analysis", self._fields())
 
 
 def analyse(
@@ -142,7 +137,7 @@ def analyse(
         counts=counts,
         confidence=confidence,
         method=method,
-        held_out=held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out)),
+        held_out=held_out_worlds(held_out),
         initial=initial,
         policies=policies or {},
         worlds=families_of(worlds) if worlds else [],

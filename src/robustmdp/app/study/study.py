@@ -16,13 +16,13 @@ from robustmdp.ambiguity import Ambiguity, Constrained, Nominal, Penalized
 from robustmdp.app.study.sweep import LEVELS, Levels, Sweep, sweep
 from robustmdp.divergences import KL, ChiSquare, FDivergence, TotalVariation, check_divergence
 from robustmdp.models import MDP, Counts
-from robustmdp.models.start import distribution
+from robustmdp.models.labels import distribution
 from robustmdp.operators import RobustBellman
 from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
 from robustmdp.tuning.curve import SetAt, certainly_worse, function_family
-from robustmdp.tuning.reasons import trade_off_in_words
+from robustmdp.tuning.reasons import describe_trade_off
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
 
@@ -142,7 +142,7 @@ def study(
     for number, family in enumerate(_families_of_levels(mdp, divergence, levels, advice, nominal)):
         hear = _part_of(progress, "robustness curve", 0.35 + 0.1 * number, 0.1)
         sweeps.append(sweep(mdp, family, nominal, start, tol=tol, threads=threads, progress=hear))
-    advice = advice or Suggestion(Nominal(), nominal, trade_off_in_words(sweeps[0].curve), sweeps[0].curve)
+    advice = advice or Suggestion(Nominal(), nominal, describe_trade_off(sweeps[0].curve), sweeps[0].curve)
     robust, doubt = advice.solution, advice.ambiguity
     if doubt.is_nominal:
         shown = sweeps[0].points[sweeps[0].shown]

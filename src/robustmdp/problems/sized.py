@@ -1,4 +1,4 @@
-"""Random worlds."""
+"""Worlds of any size: one that mixes fast, and one that mixes slowly."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from robustmdp.models import MDP, row_sums
 from robustmdp.models.mdp import from_checked
 
 _CHUNK = 1 << 16
+_MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
+_NAMES = ("up", "right", "down", "left")
 
 
 def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, seed: int) -> MDP:
@@ -60,3 +62,26 @@ def _distinct(rng: np.random.Generator, rows: int, n: int, k: int) -> np.ndarray
     while (again := np.flatnonzero((np.diff(draws, axis=1) == 0).any(axis=1))).size:
         draws[again] = np.sort(rng.integers(0, n, (again.size, k)), axis=1)
     return draws
+
+
+def grid_world(size: int, slip: float = 0.2, discount: float = 0.99) -> MDP:
+    """A size x size room: a step goes as meant, or with probability `slip` to one of the four sides; walls hold.
+
+    The reward is the height of a landscape in [0, 1] with a few large hills and many small ones. The best policy climbs
+    a hill nearby and stays there: its chain falls apart into regions that hardly meet, which is as slowly mixing as a
+    world can be, so that sweeps contract no faster than the discount.
+
+    >>> grid_world(3).n_states
+    9
+    """
+    n = _checks.positive_integer("size", size)
+    slip = _checks.probability("slip", slip)
+    row, column = np.divmod(np.arange(n * n), n)
+    targets = np.stack([np.clip(row + dr, 0, n - 1) * n + np.clip(column + dc, 0, n - 1) for dr, dc in _MOVES], axis=1)
+    meant, side, state = (axis.ravel() for axis in np.indices((4, 4, n * n)))
+    chance = slip / 4 + (1.0 - slip) * (side == meant)
+    large = np.sin(6.0 * np.pi * row / n) * np.cos(4.0 * np.pi * column / n)
+    small = np.sin(0.7 * row) * np.cos(0.9 * column)
+    rewards = 0.5 + 0.25 * large + 0.25 * small
+    following = targets[state, side]
+    return MDP.from_rows(state, meant, following, chance, rewards[state], discount, n_states=n * n, action_names=_NAMES)
