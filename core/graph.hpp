@@ -9,29 +9,31 @@
 
 namespace robustmdp {
 
-// For each state, the entries of a list of edges that lead to it.
+// For each state, the sources of the edges that lead to it.
 class Incoming {
 public:
-    Incoming(const int32_t* targets, int64_t n_edges, int64_t n_states) : start_(n_states + 2, 0), edge_(n_edges) {
+    template <class Source>
+    Incoming(const Source* sources, const int32_t* targets, int64_t n_edges, int64_t n_states)
+        : start_(n_states + 2, 0), source_(n_edges) {
         for (int64_t e = 0; e < n_edges; ++e) ++start_[targets[e] + 1];
         for (int64_t s = 0; s <= n_states; ++s) start_[s + 1] += start_[s];
         std::vector<int64_t> next(start_.begin(), start_.end() - 1);
-        for (int64_t e = 0; e < n_edges; ++e) edge_[next[targets[e]]++] = e;
+        for (int64_t e = 0; e < n_edges; ++e) source_[next[targets[e]]++] = sources[e];
     }
 
     template <class Use> void visit(int64_t state, Use use) const {
-        for (int64_t i = start_[state]; i < start_[state + 1]; ++i) use(edge_[i]);
+        for (int64_t i = start_[state]; i < start_[state + 1]; ++i) use(source_[i]);
     }
 
 private:
-    std::vector<int64_t> start_, edge_;
+    std::vector<int64_t> start_, source_;
 };
 
 // distance = steps of a shortest path along the edges to a goal state, -1 where there is none; next = where it goes.
 // Target n_states is the end, which is no goal.
 inline void paths_to(const int64_t* sources, const int32_t* targets, int64_t n_edges, int64_t n_states,
                      const uint8_t* goal, int64_t* distance, int64_t* next) {
-    const Incoming incoming(targets, n_edges, n_states);
+    const Incoming incoming(sources, targets, n_edges, n_states);
     std::vector<int64_t> queue;
     queue.reserve(n_states);
     for (int64_t s = 0; s < n_states; ++s) {
@@ -41,8 +43,7 @@ inline void paths_to(const int64_t* sources, const int32_t* targets, int64_t n_e
     }
     for (size_t i = 0; i < queue.size(); ++i) {
         const int64_t state = queue[i];
-        incoming.visit(state, [&](int64_t edge) {
-            const int64_t before = sources[edge];
+        incoming.visit(state, [&](int64_t before) {
             if (distance[before] >= 0) return;
             distance[before] = distance[state] + 1;
             next[before] = state;
@@ -119,7 +120,7 @@ private:
     int64_t seen_ = 0;
 };
 
-// An order in which most successors of a state come before it, so that news travels far in one sweep: components that
+// An order in which most successors of a state come before it, so that one sweep propagates values far: components that
 // can follow first; inside one, by the steps of a shortest path out of it.
 inline std::vector<int64_t> order_by_graph(const Edges& edges) {
     const int64_t n = edges.n_states;
@@ -139,10 +140,10 @@ inline std::vector<int64_t> order_by_graph(const Edges& edges) {
         if (kept < 1.0 - 1e-9) found[s] = 1, queue.push_back(s);
         ++start[label[s] + 1];
     }
-    const Incoming incoming(targets.data(), static_cast<int64_t>(targets.size()), n);
+    const Incoming incoming(sources.data(), targets.data(), static_cast<int64_t>(targets.size()), n);
     for (size_t i = 0; i < queue.size(); ++i)
-        incoming.visit(queue[i], [&](int64_t e) {
-            if (!found[sources[e]]) found[sources[e]] = 1, queue.push_back(sources[e]);
+        incoming.visit(queue[i], [&](int64_t before) {
+            if (!found[before]) found[before] = 1, queue.push_back(before);
         });
     for (int64_t s = 0; s < n; ++s)
         if (!found[s]) queue.push_back(s);  // no way out
@@ -167,7 +168,7 @@ inline void stay_inside(const Model& model, bool all_pairs, uint8_t* alive) {
     std::vector<int64_t> pair_of(model.indptr[model.n_pairs]);
     for (int64_t pair = 0; pair < model.n_pairs; ++pair)
         for (int64_t j = model.indptr[pair]; j < model.indptr[pair + 1]; ++j) pair_of[j] = pair;
-    const Incoming incoming(model.indices, model.indptr[model.n_pairs], n);
+    const Incoming incoming(pair_of.data(), model.indices, model.indptr[model.n_pairs], n);
     const auto remove = [&](int64_t pair) {
         if (!alive[pair]) return;
         alive[pair] = 0;
@@ -183,7 +184,7 @@ inline void stay_inside(const Model& model, bool all_pairs, uint8_t* alive) {
     for (size_t i = 0; i < dead.size(); ++i) {
         const int64_t state = dead[i];
         for (int64_t pair = model.state_ptr[state]; pair < model.state_ptr[state + 1]; ++pair) remove(pair);
-        incoming.visit(state, [&](int64_t j) { remove(pair_of[j]); });
+        incoming.visit(state, remove);
     }
 }
 

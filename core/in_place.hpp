@@ -5,6 +5,8 @@
 #include "graph.hpp"
 #include "sweep.hpp"
 
+#include <tuple>
+
 namespace robustmdp {
 
 // Where the operator applies: `pinned` states keep their values, `forbidden` pairs are left out (none where null).
@@ -47,57 +49,32 @@ void sweep_in_place(const Set& set, const Model& model, Levels levels, const Par
     }
 }
 
-// The chunks whose transitions lead to a state, each once.
-class Readers {
-public:
-    explicit Readers(const Model& model) : Readers(model, list_edges(model)) {}
-
-    template <class Use> void visit(int64_t state, Use use) const {
-        incoming_.visit(state, [&](int64_t edge) { use(chunks_[edge]); });
-    }
-
-private:
-    struct Edges {
-        std::vector<int32_t> targets, chunks;
-    };
-
-    Readers(const Model& model, Edges edges)
-        : incoming_(edges.targets.data(), static_cast<int64_t>(edges.targets.size()), model.n_states),
-          chunks_(std::move(edges.chunks)) {}
-
-    static Edges list_edges(const Model& model) {
-        Edges edges;
-        std::vector<int32_t> seen(model.n_states + 1, -1);
-        for (int64_t s = 0; s < model.n_states; ++s) {
-            const auto chunk = static_cast<int32_t>(s / AT_ONCE);
-            const int64_t last = model.indptr[model.state_ptr[s + 1]];
-            for (int64_t j = model.indptr[model.state_ptr[s]]; j < last; ++j) {
-                const int32_t target = model.indices[j];
-                if (seen[target] == chunk) continue;
-                seen[target] = chunk;
-                edges.targets.push_back(target);
-                edges.chunks.push_back(chunk);
-            }
+// For each state, the chunks whose transitions lead to it, each once.
+inline Incoming chunks_before(const Model& model) {
+    std::vector<int32_t> targets, chunks, seen(model.n_states + 1, -1);
+    for (int64_t s = 0; s < model.n_states; ++s) {
+        const auto chunk = static_cast<int32_t>(s / AT_ONCE);
+        const int64_t last = model.indptr[model.state_ptr[s + 1]];
+        for (int64_t j = model.indptr[model.state_ptr[s]]; j < last; ++j) {
+            const int32_t target = model.indices[j];
+            if (seen[target] == chunk) continue;
+            seen[target] = chunk;
+            targets.push_back(target);
+            chunks.push_back(chunk);
         }
-        return edges;
     }
-
-    Incoming incoming_;
-    std::vector<int32_t> chunks_;
-};
-
-struct Sought {
-    double left;      // share of the chunks that may still have to change
-    int64_t visited;  // pairs
-};
+    return Incoming(chunks.data(), targets.data(), static_cast<int64_t>(targets.size()), model.n_states);
+}
 
 // With drift < 0, v falls to Tv + drift, or to its limit, wherever Tv + drift/2 < v, until that is nowhere so; with
 // drift > 0 it rises. A chunk is visited again when a value that it reads has changed, until `most_pairs` were visited.
+// Returns the share of the chunks that may still have to change, and how many pairs were visited.
 template <class Set>
-Sought seek_bound(const Set& set, const Model& model, Levels levels, const Part& part, double drift,
-                  const double* limit, int64_t most_pairs, double* outcome, double* memory, double* q) {
+std::tuple<double, int64_t> seek_bound(const Set& set, const Model& model, Levels levels, const Part& part,
+                                       double drift, const double* limit, int64_t most_pairs, double* outcome,
+                                       double* memory, double* q) {
     Block block = make_block<Set>(model);
-    const Readers readers(model);
+    const Incoming readers = chunks_before(model);
     const int64_t chunks = count_chunks(model);
     const double side = drift < 0.0 ? -1.0 : 1.0, half = 0.5 * magnitude(drift), unit = model.sign * part.discount;
     std::vector<uint8_t> due(chunks, 1);
@@ -115,7 +92,7 @@ Sought seek_bound(const Set& set, const Model& model, Levels levels, const Part&
             const double moved = best + drift, next = unit * (side * moved < side * limit[s] ? moved : limit[s]);
             if (next == outcome[s]) return;  // at the limit, up to rounding
             outcome[s] = next;
-            readers.visit(s, [&](int32_t reader) {
+            readers.visit(s, [&](int64_t reader) {
                 left += due[reader] ? 0 : 1;
                 due[reader] = 1;
             });

@@ -20,6 +20,7 @@ constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
 constexpr double EPS = std::numeric_limits<double>::epsilon();
 
 typedef double Lanes __attribute__((vector_size(32)));
+typedef double LooseLanes __attribute__((vector_size(32), aligned(8)));  // at any address
 typedef int64_t LaneBits __attribute__((vector_size(32)));  // as a mask: all bits set where true
 typedef uint64_t LaneWords __attribute__((vector_size(32)));
 
@@ -43,15 +44,10 @@ template <> inline Lanes broadcast<Lanes>(double value) { return Lanes{value, va
 
 template <class T> inline T load(const double* from);
 template <> inline double load<double>(const double* from) { return *from; }
-template <> inline Lanes load<Lanes>(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
-
-// The same at any address.
-typedef double LooseLanes __attribute__((vector_size(32), aligned(8)));
-inline Lanes load_loose(const double* from) { return *reinterpret_cast<const LooseLanes*>(from); }
-inline void store_loose(double* to, Lanes value) { *reinterpret_cast<LooseLanes*>(to) = value; }
+template <> inline Lanes load<Lanes>(const double* from) { return *reinterpret_cast<const LooseLanes*>(from); }
 
 inline void store(double* to, double value) { *to = value; }
-inline void store(double* to, Lanes value) { *reinterpret_cast<Lanes*>(to) = value; }
+inline void store(double* to, Lanes value) { *reinterpret_cast<LooseLanes*>(to) = value; }
 
 inline double lane(double value, int) { return value; }
 inline double lane(Lanes value, int l) { return value[l]; }
@@ -69,6 +65,8 @@ inline Lanes select(LaneBits mask, Lanes yes, Lanes no) { return mask ? yes : no
 // A NaN on the left gives the right argument.
 template <class T> inline T smaller(T a, T b) { return select(a < b, a, b); }
 template <class T> inline T larger(T a, T b) { return select(a > b, a, b); }
+
+inline double sum(Lanes a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 
 inline double root(double a) { return __builtin_sqrt(a); }
 // a b + c, rounded once

@@ -1,33 +1,52 @@
 // Python bindings of the core.
 #include <nanobind/nanobind.h>
 
-#include "build_info.hpp"
+#if defined(_WIN32) && defined(__x86_64__)
+extern "C" __declspec(dllimport) int __stdcall IsProcessorFeaturePresent(unsigned long feature);
+#endif
 
 namespace nb = nanobind;
 
 namespace robustmdp {
 
 void bind_sorted_rows(nb::module_& m);
-void bind_lanes(nb::module_& m);
-void bind_chain(nb::module_& m);
-void bind_graph(nb::module_& m);
+void bind_model(nb::module_& m);
 void bind_total_variation(nb::module_& m);
 void bind_mass_sets(nb::module_& m);
 void bind_wasserstein(nb::module_& m);
 void bind_chi_square(nb::module_& m);
 void bind_kullback_leibler(nb::module_& m);
-void bind_burg(nb::module_& m);
-void bind_power(nb::module_& m);
+void bind_powers(nb::module_& m);
 void bind_jensen_shannon(nb::module_& m);
 void bind_own(nb::module_& m);
-void bind_state_norms(nb::module_& m);
-void bind_state_powers(nb::module_& m);
-void bind_state_roots(nb::module_& m);
-void bind_state_others(nb::module_& m);
-void bind_state_noise(nb::module_& m);
-void bind_state_noise_powers(nb::module_& m);
-void bind_state_noise_roots(nb::module_& m);
 void bind_learning(nb::module_& m);
+
+namespace {
+
+constexpr const char* INSTRUCTION_SET =
+#if defined(__AVX2__) && defined(__FMA__)
+    "avx2";
+#elif defined(__aarch64__)
+    "arm64";
+#else
+    "generic";
+#endif
+
+// Whether the processor and the operating system can run the module compiled for x86-64-v3.
+bool supports_avx2() {
+#if defined(_WIN32) && defined(__x86_64__)
+    // clang-cl has no runtime library behind __builtin_cpu_supports; 40 is PF_AVX2_INSTRUCTIONS_AVAILABLE.
+    return IsProcessorFeaturePresent(40) != 0;
+#elif defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+}  // namespace
 
 }  // namespace robustmdp
 
@@ -40,8 +59,8 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
         "build_info",
         [] {
             nb::dict info;
-            info["compiler"] = robustmdp::compiler;
-            info["instruction_set"] = robustmdp::instruction_set;
+            info["compiler"] = ROBUSTMDP_COMPILER;  // in the same form for every compiler
+            info["instruction_set"] = robustmdp::INSTRUCTION_SET;
             info["standard"] = static_cast<long>(__cplusplus);
             return info;
         },
@@ -49,25 +68,14 @@ NB_MODULE(ROBUSTMDP_MODULE, m) {
         "__cplusplus).");
 
     robustmdp::bind_sorted_rows(m);
-
-    robustmdp::bind_lanes(m);
-    robustmdp::bind_chain(m);
-    robustmdp::bind_graph(m);
+    robustmdp::bind_model(m);
     robustmdp::bind_total_variation(m);
     robustmdp::bind_mass_sets(m);
     robustmdp::bind_wasserstein(m);
     robustmdp::bind_chi_square(m);
     robustmdp::bind_kullback_leibler(m);
-    robustmdp::bind_burg(m);
-    robustmdp::bind_power(m);
+    robustmdp::bind_powers(m);
     robustmdp::bind_jensen_shannon(m);
     robustmdp::bind_own(m);
-    robustmdp::bind_state_norms(m);
-    robustmdp::bind_state_powers(m);
-    robustmdp::bind_state_roots(m);
-    robustmdp::bind_state_others(m);
-    robustmdp::bind_state_noise(m);
-    robustmdp::bind_state_noise_powers(m);
-    robustmdp::bind_state_noise_roots(m);
     robustmdp::bind_learning(m);
 }

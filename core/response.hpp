@@ -3,6 +3,8 @@
 
 #include "sweep.hpp"
 
+#include <tuple>
+
 namespace robustmdp {
 
 // out = p restricted to the minimisers of x.
@@ -63,7 +65,7 @@ void respond_with_transport(const Set& set, const Rows<double>& row, double leve
     std::fill_n(successors + used, room - used, successors[0]);
 }
 
-// data[starts[i]:starts[i + 1]] = the worst-case row of pair i, successors its states where they are asked for,
+// data[starts[i]:starts[i + 1]] = the worst-case row of pair i, successors its states unless null,
 // penalty[i] = level * D where nature pays, eta[i] its multiplier.
 template <class Set>
 void respond_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
@@ -71,27 +73,27 @@ void respond_pairs(const Set& set, const Model& model, Levels levels, const doub
                    double* eta, int32_t* successors) {
     Block scratch(length_with_added<Set>(model, model.longest_row));
     double* out = scratch.room();
-    std::vector<int32_t> places(transports_mass<Set>() ? model.n_columns + 1 : 0), own(model.longest_row);
+    std::vector<int32_t> places(Set::TRANSPORTS ? model.n_columns + 1 : 0), own(model.longest_row);
     const auto write = [&](const Group& group, int first, const auto& rows, const auto& level, const auto& solved) {
         using T = std::remove_cvref_t<decltype(rows.lowest)>;
         T cost{};
         if constexpr (std::is_same_v<T, Lanes>)
             cost = set.respond(rows, level, solved, out, WIDTH);
-        else if constexpr (!transports_mass<Set>())
+        else if constexpr (!Set::TRANSPORTS)
             cost = respond_row(set, rows, level, solved, out, WIDTH);
         for (int l = 0; l < group.lanes<T>(); ++l) {
             const int64_t pair = group.pairs[first + l], place = group.place(first + l);
             const int64_t length = model.indptr[pair + 1] - model.indptr[pair];
             double* to = data + starts[place];
             int32_t* states = successors ? successors + starts[place] : own.data();
-            if (successors || transports_mass<Set>()) std::copy_n(model.indices + model.indptr[pair], length, states);
-            if constexpr (transports_mass<Set>()) {
+            if (successors || Set::TRANSPORTS) std::copy_n(model.indices + model.indptr[pair], length, states);
+            if constexpr (Set::TRANSPORTS) {
                 const int64_t room = successors ? starts[place + 1] - starts[place] : length;
                 respond_with_transport(set, rows, level, solved, room, to, states, places.data());
             } else {
                 for (int64_t j = 0; j < length; ++j) to[j] = out[j * WIDTH + l];
             }
-            if constexpr (adds_successors<Set>()) {
+            if constexpr (Set::ADDS) {
                 int64_t from = length;
                 for (int64_t k = 0; k < model.added_count; ++k) {
                     to[length + k] = model.has_successor(pair, model.added[k]) ? 0.0 : out[from++ * WIDTH + l];
@@ -119,19 +121,17 @@ inline void enter_ball(const Set& set, const Rows<double>& row, double level, do
     for (int64_t j = 0; j < row.length; ++j) out[j] = share * out[j] + (1.0 - share) * row.mass(j);
 }
 
-struct Answer {
-    double value, gap, eta, weight;
-};
-
-// One distribution p, x (n,) with a level of its own; out = nature's answer, in the ball to the last bit.
+// Value, gap, eta and weight of one distribution p, x (n,) with a level of its own; out = nature's answer, in the ball
+// to the last bit.
 template <class Set>
-Answer worst_case(const Set& set, const double* p, const double* x, int64_t n, double level, double* out) {
+std::tuple<double, double, double, double> worst_case(const Set& set, const double* p, const double* x, int64_t n,
+                                                      double level, double* out) {
     Rows<double> row = make_rows<double>(p, x, n, 1);
-    if constexpr (columns_of<Set>() > 0) row.columns = set.column(0), row.column_size = set.column(1) - set.column(0);
-    row.may_grow = adds_successors<Set>();
+    if constexpr (Set::COLUMNS > 0) row.columns = set.column(0), row.column_size = set.column(1) - set.column(0);
+    row.may_grow = Set::ADDS;
     TransportSpace transports;
-    if constexpr (transports_mass<Set>()) row.transport = set.find_hulls(x, n, transports);
-    const bool is_constant = row.spread == 0.0 && !adds_successors<Set>();
+    if constexpr (Set::TRANSPORTS) row.transport = set.find_hulls(x, n, transports);
+    const bool is_constant = row.spread == 0.0 && !Set::ADDS;
     const Room room = is_constant && Set::room(level) != Room::NONE ? Room::ALL : Set::room(level);
     const Solved<double> solved =
         room != Room::SOME ? trivial(row, room) : set.solve_alone(row, level, Accuracy::EXACT);

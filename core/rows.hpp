@@ -39,9 +39,15 @@ struct Model {
             for (int64_t at = indptr[pair]; at < indptr[pair + 1]; ++at) mean += probabilities[at] * rewards[at];
         return mean;
     }
+
+    int64_t most_actions() const {
+        int64_t most = 0;
+        for (int64_t s = 0; s < n_states; ++s) most = std::max(state_ptr[s + 1] - state_ptr[s], most);
+        return most;
+    }
 };
 
-// The successors of the rows that come next: their outcomes are asked for while others are computed with.
+// The successors of the rows that come next: their outcomes are prefetched while others are computed with.
 struct Ahead {
     const int32_t* indices = nullptr;  // as many as the rows side by side have entries, or none
     const double* outcome = nullptr;
@@ -124,34 +130,27 @@ inline double middle_rise(const Rows<double>& row, double low, double high) {
     return best > low ? best : least;  // rounding can put the mean below every outcome
 }
 
-// What a set may have: numbers for each transition, successors that it adds to a row, no use for the model's
-// probabilities, rows that are solved one by one, transport from one successor to another.
-template <class Set> constexpr int columns_of() {
-    if constexpr (requires { Set::COLUMNS; }) return Set::COLUMNS;
-    return 0;
-}
-template <class Set> constexpr bool adds_successors() {
-    if constexpr (requires { Set::ADDS; }) return Set::ADDS;
-    return false;
-}
+// What most sets have in common; a set says what is different.
+struct SetTraits {
+    static constexpr int MEMORY = 0;                   // numbers per pair from which the next solve starts
+    static constexpr int COLUMNS = 0;                  // numbers of its own for each transition
+    static constexpr int64_t ADDED_PER_SUCCESSOR = 0;  // entries of an answer for receivers, where mass is transported
+    static constexpr bool PRICED = false;              // whether nature pays for what a ball forbids
+    static constexpr bool ADDS = false;                // whether rows may get successors that the model does not have
+    static constexpr bool ALONE = false;               // whether rows are solved one by one
+    static constexpr bool TRANSPORTS = false;          // whether mass moves from one successor to another
+    static constexpr bool USES_MODEL = true;           // whether the model's probabilities count
+    static constexpr bool CONTAINS_MODEL = true;       // whether the model's own distribution is in the set
 
-template <class Set> constexpr bool uses_model() {
-    if constexpr (requires { Set::USES_MODEL; }) return Set::USES_MODEL;
-    return true;
-}
-template <class Set> constexpr bool solves_alone() {
-    if constexpr (requires { Set::ALONE; }) return Set::ALONE;
-    return false;
-}
-
-template <class Set> constexpr bool transports_mass() {
-    if constexpr (requires { Set::TRANSPORTS; }) return Set::TRANSPORTS;
-    return false;
-}
+    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
+    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
+    template <class T> bool answers_side_by_side(const Rows<Lanes>&, const T&) const { return true; }
+    template <class T, class Solved> void remember(const Rows<T>&, const Solved&, T*) const {}
+};
 
 // How many entries a row of this length has for a set.
 template <class Set> inline int64_t length_with_added(const Model& model, int64_t length) {
-    return length + (adds_successors<Set>() ? model.added_count : 0);
+    return length + (Set::ADDS ? model.added_count : 0);
 }
 
 // Add `mass` to the minimisers of x, in proportion to p, or to the first one where none has any.
@@ -164,6 +163,15 @@ template <class T> inline void give_to_minimisers(const Rows<T>& rows, T mass, d
         const T whole = select(lowest, left, zero);
         left -= whole;
         store(out + j * stride, load<T>(out + j * stride) + (part + whole));
+    }
+}
+
+// Add `mass` to the minimisers of x, in proportion to p.
+template <class T> inline void share_among_minimisers(const Rows<T>& rows, T mass, double* out, int64_t stride) {
+    const T known = lowest_mass(rows);
+    for (int64_t j = 0; j < rows.length; ++j) {
+        const T kept = load<T>(out + j * stride);
+        store(out + j * stride, select(rows.outcome(j) == rows.lowest, kept + mass * (rows.mass(j) / known), kept));
     }
 }
 
@@ -213,7 +221,7 @@ public:
         }
         if (common < LONG)
             for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
-        if constexpr (uses_model<Set>()) turn_rows(model.probabilities, common, p_);
+        if constexpr (Set::USES_MODEL) turn_rows(model.probabilities, common, p_);
         if (model.rewards_on_successors)
             gather<true>(model, outcome, common);
         else
@@ -225,12 +233,12 @@ public:
         const int64_t end = start_[WIDTH - 1] + length_[WIDTH - 1];
         if (in_order && longest < LONG && end + WIDTH * longest <= model.indptr[model.n_pairs])
             rows_.ahead = {model.indices + end, outcome};
-        if constexpr (columns_of<Set>() > 0) fill_columns(set, common, longest);
-        if constexpr (adds_successors<Set>()) {
+        if constexpr (Set::COLUMNS > 0) fill_columns(set, common, longest);
+        if constexpr (Set::ADDS) {
             has_added_ = model.added_count > 0;
             for (int l = 0; l < WIDTH; ++l) append_added(set, model, outcome, pairs[l], l);
         }
-        if constexpr (transports_mass<Set>())
+        if constexpr (Set::TRANSPORTS)
             for (int l = 0; l < WIDTH; ++l) set.find_hulls(model, outcome, pairs[l], x_ + l, l, transports_);
     }
 
@@ -255,7 +263,7 @@ private:
         const double *p0 = from + start_[0], *p1 = from + start_[1], *p2 = from + start_[2], *p3 = from + start_[3];
         int64_t j = 0;
         for (; j + WIDTH <= common; j += WIDTH) {
-            Lanes a = load_loose(p0 + j), b = load_loose(p1 + j), c = load_loose(p2 + j), d = load_loose(p3 + j);
+            Lanes a = load<Lanes>(p0 + j), b = load<Lanes>(p1 + j), c = load<Lanes>(p2 + j), d = load<Lanes>(p3 + j);
             turn(a, b, c, d);
             store(to + j * WIDTH, a);
             store(to + (j + 1) * WIDTH, b);
@@ -290,12 +298,12 @@ private:
             const int64_t at = length_[l]++ * WIDTH + l;
             p_[at] = 0.0;
             x_[at] = outcome[state] + reward;
-            if constexpr (columns_of<Set>() > 0)
+            if constexpr (Set::COLUMNS > 0)
                 for (int c = 0; c < Set::COLUMNS; ++c) x_[(1 + c) * size_ + at] = set.added_column(c, state);
         }
     }
 
-    // The outcomes that all rows have, and what `make_rows` says of them.
+    // The outcomes that all rows have, summarised as by `make_rows`.
     template <bool REWARDS_ON_SUCCESSORS> void gather(const Model& model, const double* outcome, int64_t common) {
         const int32_t *i0 = model.indices + start_[0], *i1 = model.indices + start_[1];
         const int32_t *i2 = model.indices + start_[2], *i3 = model.indices + start_[3];

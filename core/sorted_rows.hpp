@@ -23,7 +23,7 @@ enum class Flaw {
 };
 
 // Equally long columns; `outcome` is null where there is none.
-struct Transitions {
+struct SortedTransitions {
     int64_t count;
     const int64_t* state;
     const int64_t* action;
@@ -61,7 +61,7 @@ public:
     int64_t flaw_row = -1;
 
     // Stores a block behind the last one; false where a transition has a flaw.
-    bool append(const Transitions& block) {
+    bool append(const SortedTransitions& block) {
         for (int64_t i = 0; i < block.count; ++i) {
             flaw = store(block, i);
             if (flaw != Flaw::none) {
@@ -87,11 +87,9 @@ private:
         double reward;
     };
 
-    static constexpr int64_t short_row = 32;  // rows up to this length are sorted by insertion
-
     bool is_index(int64_t number) const { return 0 <= number && number <= largest_index_; }
 
-    Flaw store(const Transitions& block, int64_t i) {
+    Flaw store(const SortedTransitions& block, int64_t i) {
         const int64_t state = block.state[i], action = block.action[i], successor = block.next_state[i];
         const double probability = block.probability[i], reward = block.reward[i];
         if (n_seen >= arrays_.capacity) return Flaw::capacity;
@@ -136,36 +134,14 @@ private:
         if (n_pairs == 0) return;
         const int64_t start = arrays_.indptr[n_pairs - 1], stop = n_entries;
         const int32_t* successors = arrays_.indices;
-        if (!std::is_sorted(successors + start, successors + stop)) {
-            if (stop - start <= short_row) {
-                sort_by_insertion(start, stop);
-            } else {
-                sort_by_copy(start, stop);
-            }
-        }
+        if (!std::is_sorted(successors + start, successors + stop)) sort(start, stop);
         for (int64_t i = start + 1; i < stop; ++i) {
             repeats_successors |= arrays_.indices[i] == arrays_.indices[i - 1];
             rewards_on_successors |= arrays_.rewards[i] != arrays_.rewards[start];
         }
     }
 
-    void sort_by_insertion(int64_t start, int64_t stop) {
-        for (int64_t i = start + 1; i < stop; ++i) {
-            const int32_t successor = arrays_.indices[i];
-            const double probability = arrays_.probabilities[i], reward = arrays_.rewards[i];
-            int64_t j = i;
-            for (; j > start && arrays_.indices[j - 1] > successor; --j) {
-                arrays_.indices[j] = arrays_.indices[j - 1];
-                arrays_.probabilities[j] = arrays_.probabilities[j - 1];
-                arrays_.rewards[j] = arrays_.rewards[j - 1];
-            }
-            arrays_.indices[j] = successor;
-            arrays_.probabilities[j] = probability;
-            arrays_.rewards[j] = reward;
-        }
-    }
-
-    void sort_by_copy(int64_t start, int64_t stop) {
+    void sort(int64_t start, int64_t stop) {
         scratch_.clear();
         for (int64_t i = start; i < stop; ++i) {
             scratch_.push_back({arrays_.indices[i], i, arrays_.probabilities[i], arrays_.rewards[i]});

@@ -11,17 +11,11 @@ namespace robustmdp {
 class StateRows {
 public:
     StateRows(const Model& model, int columns) {
-        int64_t most = 0;
-        for (int64_t s = 0; s < model.n_states; ++s) {
-            const int64_t count = model.state_ptr[s + 1] - model.state_ptr[s];
-            most = count > most ? count : most;
-        }
-        const int64_t groups = (most + WIDTH - 1) / WIDTH;
+        const int64_t groups = (model.most_actions() + WIDTH - 1) / WIDTH;
         blocks_.reserve(groups);
         for (int64_t g = 0; g < groups; ++g) blocks_.emplace_back(model.longest_row, columns);
-        base_.resize(groups * WIDTH);
-        mean_.resize(groups * WIDTH);
-        terms_.resize(groups * WIDTH);
+        for (auto* numbers : {&base_, &mean_, &terms_}) numbers->resize(groups * WIDTH);
+        offset_.resize(groups * WIDTH + 1);
     }
 
     template <class Set> void fill(const Set& set, const Model& model, const double* outcome, int64_t state) {
@@ -44,6 +38,7 @@ public:
                 terms_[a] = 0.5 * static_cast<double>(model.indptr[pairs[l] + 1] - model.indptr[pairs[l]]) + 4.0;
             }
         }
+        for (int a = 0; a < count; ++a) offset_[a + 1] = offset_[a] + length(a);
         floor = base_[0];
         for (int a = 1; a < count; ++a) floor = larger(base_[a], floor);
         for (int a = 0; a < WIDTH * groups; ++a) base_[a] -= floor;
@@ -56,13 +51,14 @@ public:
     const Rows<Lanes>& side_by_side(int g) const { return blocks_[g].side_by_side(); }
     Rows<double> row(int a) const { return blocks_[a / WIDTH].row(a % WIDTH); }
     int64_t length(int a) const { return blocks_[a / WIDTH].length(a % WIDTH); }
+    int64_t offset(int a) const { return offset_[a]; }  // of row a, where the rows of all actions follow each other
     // z = floor + base + (x - min x): measured from the floor, near which answers have all their digits.
     double base(int a) const { return base_[a]; }
     double mean_rise(int a) const { return mean_[a]; }
     double mean(int a) const { return base_[a] + mean_[a]; }
     double terms(int a) const { return terms_[a]; }
-    Lanes bases(int g) const { return load_loose(&base_[WIDTH * g]); }
-    Lanes mean_rises(int g) const { return load_loose(&mean_[WIDTH * g]); }
+    Lanes bases(int g) const { return load<Lanes>(&base_[WIDTH * g]); }
+    Lanes mean_rises(int g) const { return load<Lanes>(&mean_[WIDTH * g]); }
 
     // The first action with the largest mean, and with the largest minimum.
     int best_mean() const {
@@ -82,10 +78,12 @@ private:
 
     std::vector<Block> blocks_;
     std::vector<double> base_, mean_, terms_;
+    std::vector<int64_t> offset_;
 };
 
-struct StateBounds {
-    double lower, upper;
-};
+// The policy that takes one action.
+template <class Work> inline void choose_action(const StateRows& rows, int action, Work& work) {
+    for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
+}
 
 }  // namespace robustmdp

@@ -6,19 +6,11 @@
 
 namespace robustmdp {
 
-// One level for all states, or one per state.
-struct StateLevels {
-    const double* values;
-    bool shared;
-
-    double operator[](int64_t state) const { return values[shared ? 0 : state]; }
-};
-
 // Visit the states lo..hi: use(state, rows, level, work).
 template <class Set, class Use>
-inline void visit_states(const Set& set, const Model& model, StateLevels levels, const double* outcome, int64_t lo,
+inline void visit_states(const Set& set, const Model& model, Levels levels, const double* outcome, int64_t lo,
                          int64_t hi, const double* memory, Use use) {
-    StateRows rows(model, columns_of<typename Set::RowSet>());
+    StateRows rows(model, Set::RowSet::COLUMNS);
     typename Set::Work work(model);
     for (int64_t s = lo; s < hi; ++s) {
         rows.fill(set.rows(), model, outcome, s);
@@ -29,10 +21,6 @@ inline void visit_states(const Set& set, const Model& model, StateLevels levels,
 
 template <class Work> inline void recall_policy(const StateRows& rows, const double* policy, Work& work) {
     for (int a = 0; a < rows.count; ++a) work.share[a] = policy[rows.first_pair + a];
-}
-
-template <class Work> inline void choose_action(const StateRows& rows, int action, Work& work) {
-    for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
 }
 
 // The best policy where nature helps: it spends all on the one action that gains most. Values are those of -z, from the floor.
@@ -52,7 +40,7 @@ inline double solve_with_help(const Set& set, const StateRows& rows, double leve
 
 // value = max over policies of the worst case, policy (n_pairs,) = the one that attains it.
 template <class Set>
-void sweep_states(const Set& set, const Model& model, StateLevels levels, const double* outcome, int64_t lo, int64_t hi,
+void sweep_states(const Set& set, const Model& model, Levels levels, const double* outcome, int64_t lo, int64_t hi,
                   double* memory, double* value, double* policy) {
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
         const double found = model.sign > 0.0 ? set.solve(rows, level, Accuracy::FAST, work).value
@@ -66,7 +54,7 @@ void sweep_states(const Set& set, const Model& model, StateLevels levels, const 
 
 // value = the worst case of a policy, (n_pairs,) probabilities.
 template <class Set>
-void evaluate_states(const Set& set, const Model& model, StateLevels levels, const double* outcome,
+void evaluate_states(const Set& set, const Model& model, Levels levels, const double* outcome,
                      const double* policy, int64_t lo, int64_t hi, const double* memory, double* value) {
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
         recall_policy(rows, policy, work);
@@ -78,12 +66,12 @@ void evaluate_states(const Set& set, const Model& model, StateLevels levels, con
 // Certified lower <= value <= upper of each state: of the policy if it is `given`, else of the best one, which is then
 // written. q = r + E outcome under nature's answer, (n_pairs,). `scale` bounds |r| and |discount v|.
 template <class Set>
-void bracket_states(const Set& set, const Model& model, StateLevels levels, const double* outcome, double scale,
+void bracket_states(const Set& set, const Model& model, Levels levels, const double* outcome, double scale,
                     bool given, int64_t lo, int64_t hi, const double* memory, double* policy, double* lower,
                     double* upper, double* q) {
     const double rounding = 8.0 * EPS * scale;
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
-        StateBounds bounds{};
+        Bounds<double> bounds{};
         if (given) {
             recall_policy(rows, policy, work);
             bounds = set.bound_given(rows, level, work);
@@ -112,7 +100,7 @@ void bracket_states(const Set& set, const Model& model, StateLevels levels, cons
 // data[starts[pair]:starts[pair+1]] = nature's row, where there is room for it; penalty[pair] = what nature pays in the
 // whole state. The answer is to the policy if it is `given`, else to the best one.
 template <class Set>
-void respond_states(const Set& set, const Model& model, StateLevels levels, const double* outcome, bool given,
+void respond_states(const Set& set, const Model& model, Levels levels, const double* outcome, bool given,
                     const double* policy, const int64_t* starts, int64_t lo, int64_t hi, const double* memory,
                     double* data, double* penalty) {
     const auto use = [&](int64_t, const StateRows& rows, double level, auto& work) {
@@ -127,12 +115,11 @@ void respond_states(const Set& set, const Model& model, StateLevels levels, cons
         }
         const bool pays = Set::IS_PRICED && LEAST_WEIGHT <= level && level < INFINITE;
         const double paid = pays ? model.sign * level * set.paid(rows, work) : 0.0;
-        const double* from = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
-            const int64_t pair = rows.first_pair + a, length = rows.length(a);
-            if (starts[pair + 1] > starts[pair]) std::copy(from, from + length, data + starts[pair]);
+            const int64_t pair = rows.first_pair + a;
+            if (starts[pair + 1] > starts[pair])
+                std::copy_n(work.answers.data() + rows.offset(a), rows.length(a), data + starts[pair]);
             penalty[pair] = paid;
-            from += length;
         }
     };
     visit_states(set, model, levels, outcome, lo, hi, memory, use);

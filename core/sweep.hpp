@@ -9,12 +9,12 @@
 
 namespace robustmdp {
 
-// One level for all pairs, or one per pair.
+// One level for all pairs or states, or one for each.
 struct Levels {
     const double* values;
     bool shared;
 
-    double operator[](int64_t pair) const { return values[shared ? 0 : pair]; }
+    double operator[](int64_t i) const { return values[shared ? 0 : i]; }
 };
 
 // The pairs to visit: a list, or all of them in order.
@@ -53,7 +53,7 @@ inline Solved<double> solve_row(const Set& set, const Rows<double>& row, double 
                                 [[maybe_unused]] const double* start, Accuracy accuracy) {
     const Room room = Set::room(level);
     if (room != Room::SOME) return trivial(row, room);
-    if constexpr (!solves_alone<Set>()) {
+    if constexpr (!Set::ALONE) {
         const Solved<double> solved = solve_rows(set, row, level, start, accuracy);
         if (solved.converged) return solved;
     }
@@ -104,17 +104,17 @@ struct Group {
 
     // Numbers that belong to the pairs.
     Lanes load(const double* numbers) const {
-        return adjacent ? load_loose(numbers + pairs[0])
+        return adjacent ? robustmdp::load<Lanes>(numbers + pairs[0])
                         : Lanes{numbers[pairs[0]], numbers[pairs[1]], numbers[pairs[2]], numbers[pairs[3]]};
     }
     void store(double* numbers, Lanes value) const {
-        if (adjacent) return store_loose(numbers + pairs[0], value);
+        if (adjacent) return robustmdp::store(numbers + pairs[0], value);
         for (int l = 0; l < count; ++l) numbers[pairs[l]] = value[l];
     }
 
     // Numbers that belong to places in the list.
     void store_listed(double* numbers, Lanes value) const {
-        if (!order && count == WIDTH) return store_loose(numbers + first, value);
+        if (!order && count == WIDTH) return robustmdp::store(numbers + first, value);
         for (int l = 0; l < count; ++l) numbers[place(l)] = value[l];
     }
 };
@@ -133,7 +133,7 @@ inline void solve_group(const Set& set, const Model& model, Block& block, const 
         for (int m = 0; m < M; ++m) from[m] = start[m][l];
         return solve_row(set, block.row(l), level[l], from, accuracy);
     };
-    if constexpr (!solves_alone<Set>()) {
+    if constexpr (!Set::ALONE) {
         bool ordinary = Set::room(level[0]) == Room::SOME;
         for (int l = 1; l < WIDTH && !levels.shared; ++l) ordinary &= Set::room(level[l]) == Room::SOME;
         const Rows<Lanes>& rows = block.side_by_side();
@@ -150,7 +150,7 @@ inline void solve_group(const Set& set, const Model& model, Block& block, const 
 }
 
 template <class Set> Block make_block(const Model& model) {
-    return Block(length_with_added<Set>(model, model.longest_row), columns_of<Set>());
+    return Block(length_with_added<Set>(model, model.longest_row), Set::COLUMNS);
 }
 
 // Visit pairs lo..hi in groups: use(group, lane, rows, level, solved).

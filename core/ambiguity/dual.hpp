@@ -101,7 +101,7 @@ template <class T> struct Bracket {
 template <class T> struct Root {
     T shift;
     Moments<T> at;
-    T gain;  // what one more step would add to the dual, where that can be told
+    T gain;  // what one more step would add to the dual, where that is known
     Mask<T> converged;
 };
 

@@ -9,12 +9,10 @@
 
 namespace robustmdp {
 
-struct Euclidean {
-    static constexpr int MEMORY = 0;
-    static constexpr bool PRICED = false, ADDS = true, ALONE = true;
+struct Euclidean : SetTraits {
+    static constexpr bool ADDS = true, ALONE = true;
 
     static Room room(double radius) { return radius == 0.0 ? Room::NONE : Room::SOME; }
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>& solved) const {
         return solved.weight == INFINITE ? 0.0 : solved.distance / solved.weight;
     }
@@ -38,8 +36,6 @@ struct Euclidean {
             value += larger(row.mass(j) + (shift - theta * row.rise(j)), 0.0) * row.rise(j);
         return {value, shift, theta, 1.0, true, Room::SOME};
     }
-
-    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
 
     // Below: the dual eta - radius^2/(2 theta) + sum_j min over P_j >= 0 of P_j (d_j - eta) + (P_j - p_j)^2/(2 theta).
     // Above: the value of the answer, moved back into the ball.

@@ -14,16 +14,21 @@ template <class T> struct Masses {
     T fixed, room;
 };
 
+struct FillingTraits : SetTraits {
+    static constexpr int MEMORY = 1;      // the place in the row of the outcome at which the mass runs out
+    static constexpr bool MOVES = false;  // whether what is not handed out goes to the minimisers
+    template <class T> static T total(T) { return broadcast<T>(1.0); }  // the mass
+    template <class T> static T unit(T) { return broadcast<T>(1.0); }   // in which it is measured
+};
+
 // lower <= P <= upper, for each transition.
-struct IntervalMasses {
+struct IntervalMasses : FillingTraits {
     static constexpr int COLUMNS = 2;
-    static constexpr bool ADDS = false, CONTAINS_MODEL = false, USES_MODEL = false, MOVES = false;
+    static constexpr bool CONTAINS_MODEL = false, USES_MODEL = false;
     const double *lower = nullptr, *upper = nullptr;
 
     static Room room(double) { return Room::SOME; }
     const double* column(int k) const { return k == 0 ? lower : upper; }
-    template <class T> static T total(T) { return broadcast<T>(1.0); }
-    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T) const {
         const T low = rows.column(0, j);
         return {low, rows.column(1, j) - low};
@@ -31,13 +36,10 @@ struct IntervalMasses {
 };
 
 // |P - p| <= radius for each successor.
-struct LargestChangeMasses {
-    static constexpr int COLUMNS = 0;
-    static constexpr bool ADDS = true, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = false;
+struct LargestChangeMasses : FillingTraits {
+    static constexpr bool ADDS = true;
 
     static Room room(double level) { return level == 0.0 ? Room::NONE : Room::SOME; }
-    template <class T> static T total(T) { return broadcast<T>(1.0); }
-    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T radius) const {
         const T zero = broadcast<T>(0.0), p = rows.mass(j);
         const T low = larger(p - radius, zero), high = smaller(p + radius, broadcast<T>(1.0));
@@ -47,10 +49,7 @@ struct LargestChangeMasses {
 };
 
 // The lowest share of the outcomes: P <= p/share. Masses are measured in units of 1/share.
-struct TailMasses {
-    static constexpr int COLUMNS = 0;
-    static constexpr bool ADDS = false, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = false;
-
+struct TailMasses : FillingTraits {
     static Room room(double share) { return share >= 1.0 ? Room::NONE : Room::SOME; }
     template <class T> static T total(T share) { return share; }
     template <class T> static T unit(T share) { return share; }
@@ -60,33 +59,22 @@ struct TailMasses {
 };
 
 // sum |P - p| <= 2 moved: that much mass leaves the largest outcomes for the smallest, where d = 0.
-struct MovedMasses {
-    static constexpr int COLUMNS = 0;
-    static constexpr bool ADDS = true, CONTAINS_MODEL = true, USES_MODEL = true, MOVES = true;
+struct MovedMasses : FillingTraits {
+    static constexpr bool ADDS = true, MOVES = true;
 
     static Room room(double moved) { return moved == 0.0 ? Room::NONE : Room::SOME; }
     template <class T> static T total(T moved) { return larger(1.0 - moved, broadcast<T>(0.0)); }
-    template <class T> static T unit(T) { return broadcast<T>(1.0); }
     template <class T> Masses<T> at(const Rows<T>& rows, int64_t j, T) const {
         return {broadcast<T>(0.0), rows.mass(j)};
     }
 };
 
 template <class M> struct Filling : M {
-    static constexpr int MEMORY = 1;  // the place in the row of the outcome at which the mass runs out
-    static constexpr bool PRICED = false;
-
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>& solved) const { return solved.weight; }
-    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
-    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     // From the last place to its neighbours among the outcomes, one by one.
     template <class T> Solved<T> solve(const Rows<T>& rows, T level, const T* start, Accuracy, int limit) const {
-        T place = *start, tau = 0.5 * rows.spread, value = broadcast<T>(0.0);
-        for (int l = 0; l < lane_count<T>; ++l)
-            if (const double j = lane(place, l); 0.0 <= j && j < static_cast<double>(rows.length))
-                set_lane(tau, l, rows.x[static_cast<int64_t>(j) * rows.stride + l] - lane(rows.lowest, l));
+        T place = *start, tau = rise_at(rows, place), value = broadcast<T>(0.0);
         Mask<T> done{};
         for (int pass = 0; pass < limit && !all(done); ++pass) {
             const Look<T> at = look(rows, level, tau);
@@ -155,12 +143,10 @@ template <class M> struct Filling : M {
     }
 
 private:
-    template <class T> struct Look {
-        T rest;                  // what there is to hand out
-        T below, upto;           // the room at outcomes < tau and <= tau
-        T up, down;              // the nearest outcomes on both sides
-        T up_place, down_place;  // where they are
-        T earned;                // E_fixed d
+    template <class T> struct Look : Neighbours<T> {
+        T rest;         // what there is to hand out
+        T below, upto;  // the room at outcomes < tau and <= tau
+        T earned;       // E_fixed d
         T value;
     };
 
@@ -171,19 +157,15 @@ private:
     template <class T> Look<T> look(const Rows<T>& rows, T level, T tau) const {
         const T zero = broadcast<T>(0.0);
         T fixed = zero, filled = zero;
-        Look<T> at{zero, zero, zero, broadcast<T>(INFINITE), broadcast<T>(-1.0), zero, zero, zero, zero};
+        Look<T> at{{broadcast<T>(INFINITE), broadcast<T>(-1.0), zero, zero}, zero, zero, zero, zero, zero};
         for (int64_t j = 0; j < rows.length; ++j) {
             rows.ahead.prefetch(j);
             const Masses<T> mass = M::at(rows, j, level);
-            const T d = rows.rise(j), place = broadcast<T>(static_cast<double>(j));
+            const T d = rows.rise(j);
             const Mask<T> under = d<tau, over = d> tau;
             at.below += select(under, mass.room, zero);
             at.upto += select(over, zero, mass.room);
-            const Mask<T> nearest_up = over & (d < at.up), nearest_down = under & (d > at.down);
-            at.up = select(nearest_up, d, at.up);
-            at.up_place = select(nearest_up, place, at.up_place);
-            at.down = select(nearest_down, d, at.down);
-            at.down_place = select(nearest_down, place, at.down_place);
+            at.add(j, d, over, under);
             filled = fused(mass.room, larger(tau - d, zero), filled);
             if constexpr (M::COLUMNS > 0 || M::ADDS) {
                 fixed += mass.fixed;
@@ -200,5 +182,25 @@ using Interval = Filling<IntervalMasses>;
 using LargestChange = Filling<LargestChangeMasses>;
 using Tail = Filling<TailMasses>;
 using Moved = Filling<MovedMasses>;
+
+// (1 - share) p + share Q for any Q: (1 - share) E x + share min x.
+struct Contamination : ClosedForm<Contamination> {
+    static constexpr bool ADDS = true;
+
+    static Room room(double share) { return share == 0.0 ? Room::NONE : Room::SOME; }
+    double multiplier(const Solved<double>&) const { return 0.0; }
+
+    template <class T> Solved<T> solve(const Rows<T>& rows, T share, const T*, Accuracy, int) const {
+        const T zero = broadcast<T>(0.0);
+        return {(1.0 - share) * rows.mean_rise, zero, zero, broadcast<T>(1.0), zero == zero, Room::SOME};
+    }
+
+    // The share goes to the minimisers, in proportion to p, or to the first one where none has mass.
+    template <class T> T respond(const Rows<T>& rows, T share, const Solved<T>&, double* out, int64_t stride) const {
+        for (int64_t j = 0; j < rows.length; ++j) store(out + j * stride, (1.0 - share) * rows.mass(j));
+        give_to_minimisers(rows, share, out, stride);
+        return broadcast<T>(0.0);
+    }
+};
 
 }  // namespace robustmdp

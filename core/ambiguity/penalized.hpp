@@ -9,16 +9,19 @@ constexpr double LEAST_WEIGHT = 1e-290;  // the inverse of less is not a number
 constexpr double LARGEST_SIZE = 1e280;   // of spread/w: beyond, the price is nothing beside rounding
 constexpr double SMALL_MISS = 1e-12;     // a mean of f*' further from 1 than this is a jump, not rounding
 
-template <class D> struct Penalized {
+template <class D> struct Penalized : SetTraits {
     static constexpr int MEMORY = 1;  // the distance of eta from its anchor
+    static constexpr bool PRICED = true;
 
     D divergence;
+
+    explicit Penalized(const D& divergence) : divergence(divergence) {}
 
     static Room room(double level) {
         return level == INFINITE ? Room::NONE : level < LEAST_WEIGHT ? Room::ALL : Room::SOME;
     }
 
-    // What the vertex that keeps only the minimisers costs nature: a price of 0, or one that is lost in rounding.
+    // What the vertex that keeps only the minimisers costs nature: a price of 0, or one below rounding.
     double vertex_slack(const Rows<double>& row, double level, double) const {
         return level == 0.0 ? 0.0 : level * largest_divergence(lowest_mass(row));
     }
@@ -37,8 +40,6 @@ template <class D> struct Penalized {
         return out;
     }
 
-    static constexpr bool PRICED = true;
-
     // Close to the model every divergence is a power series.
     template <class T> Mask<T> is_near(const Rows<T>& rows, T weight) const {
         return rows.spread <= divergence.reach * weight;
@@ -53,7 +54,6 @@ template <class D> struct Penalized {
     bool runs_side_by_side(const Rows<Lanes>& rows, Lanes weight) const {
         return D::QUADRATIC || runs_near(rows, weight) || !any(is_near(rows, weight));
     }
-    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     double f(double t) const { return divergence.f(t); }
 
@@ -222,11 +222,7 @@ private:
                 total += mixed;
             }
             if (any(at.rest > broadcast<T>(0.0))) {
-                const T given = select(jumps, at.rest, broadcast<T>(0.0)), mass = lowest_mass(rows);
-                for (int64_t j = 0; j < rows.length; ++j) {
-                    const T kept = load<T>(out + j * stride), p = rows.mass(j);
-                    store(out + j * stride, select(rows.outcome(j) == rows.lowest, kept + given * (p / mass), kept));
-                }
+                share_among_minimisers(rows, select(jumps, at.rest, broadcast<T>(0.0)), out, stride);
                 total += at.rest;
             }
             miss = select(jumps, total - 1.0, miss);

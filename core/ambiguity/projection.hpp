@@ -52,9 +52,9 @@ inline double second_rise(const Rows<double>& row) {
 }
 
 // Smooth divergences: both multipliers by Newton's method, E f*' = 1 and E f*' (x - min x) = t.
-template <class D> struct SmoothProjection {
+template <class D> struct SmoothProjection : SetTraits {
     static constexpr int MEMORY = 2;  // theta in units of 1/spread, and the shift
-    static constexpr bool ALONE = false, IS_SMOOTH = true;
+    static constexpr bool IS_SMOOTH = true;
 
     Penalized<D> penalized;
 
@@ -223,7 +223,7 @@ private:
                                    int limit) const {
         const T zero = broadcast<T>(0.0), one = broadcast<T>(1.0), above_all = 2.0 * rows.spread;
         T tau = start[1] * rows.spread;
-        tau = select(tau > target, tau, above_all);  // NaN gives way
+        tau = select(tau > target, tau, above_all);  // also where it is NaN
         Projected<T> at = not_projected<T>();
         at.converged = idle;
         T mass = zero, once = zero, twice = zero;
@@ -265,9 +265,9 @@ private:
 
 // Total variation: mass moves from the largest outcomes to the smallest until the mean has come down to t. `first` is the
 // outcome at which it stops, less min x, and `share` what moves of it.
-struct VariationProjection {
+struct VariationProjection : SetTraits {
     static constexpr int MEMORY = 1;  // the place in the row of that outcome
-    static constexpr bool ALONE = false, IS_SMOOTH = false;
+    static constexpr bool IS_SMOOTH = false;
 
     VariationProjection() = default;
     explicit VariationProjection(const TotalVariation&) {}
@@ -279,10 +279,7 @@ struct VariationProjection {
 
     template <class T>
     Projected<T> project(const Rows<T>& rows, T target, Mask<T> idle, const T* start, Accuracy, int limit) const {
-        T place = *start, ceiling = 0.5 * rows.spread;
-        for (int l = 0; l < lane_count<T>; ++l)
-            if (const double j = lane(place, l); 0.0 <= j && j < static_cast<double>(rows.length))
-                set_lane(ceiling, l, rows.x[static_cast<int64_t>(j) * rows.stride + l] - lane(rows.lowest, l));
+        T place = *start, ceiling = rise_at(rows, place);
         Projected<T> at = not_projected<T>();
         at.converged = idle;
         for (int pass = 0; pass < limit && !all(at.converged); ++pass) {
@@ -348,28 +345,22 @@ struct VariationProjection {
     }
 
 private:
-    template <class T> struct Look {
+    template <class T> struct Look : Neighbours<T> {
         T above, from;  // P(d > ceiling), P(d >= ceiling)
         T below, upto;  // E d of what is below the ceiling, and of what is not above it
-        T up, down;     // the nearest outcomes on both sides
-        T up_place, down_place;
     };
 
     template <class T> static Look<T> look_at(const Rows<T>& rows, T ceiling) {
         const T zero = broadcast<T>(0.0);
-        Look<T> at{zero, zero, zero, zero, broadcast<T>(INFINITE), zero, zero, zero};
+        Look<T> at{{broadcast<T>(INFINITE), zero, zero, zero}, zero, zero, zero, zero};
         for (int64_t j = 0; j < rows.length; ++j) {
-            const T p = rows.mass(j), d = rows.rise(j), part = p * d, place = broadcast<T>(static_cast<double>(j));
+            const T p = rows.mass(j), d = rows.rise(j), part = p * d;
             const Mask<T> over = d > ceiling, under = d < ceiling;
             at.above += select(over, p, zero);
             at.from += select(under, zero, p);
             at.below += select(under, part, zero);
             at.upto += select(over, zero, part);
-            const Mask<T> nearest_up = over & (d < at.up), nearest_down = under & (d > at.down);
-            at.up = select(nearest_up, d, at.up);
-            at.up_place = select(nearest_up, place, at.up_place);
-            at.down = select(nearest_down, d, at.down);
-            at.down_place = select(nearest_down, place, at.down_place);
+            at.add(j, d, over, under);
         }
         return at;
     }
@@ -388,22 +379,15 @@ private:
 
 // Balls whose rows are solved one by one: the worst case V(radius) is convex and falls, so that Newton's method on
 // V(radius) = t rises from 0 to kappa(t). `first` is the radius.
-template <class Ball> struct BallProjection {
-    static constexpr int MEMORY = 0, COLUMNS = columns_of<Ball>();
+template <class Ball> struct BallProjection : SetTraits {
+    static constexpr int COLUMNS = Ball::COLUMNS;
     static constexpr bool ALONE = true, IS_SMOOTH = false;
 
     Ball ball;
 
-    const double* column(int k) const
-        requires(columns_of<Ball>() > 0)
-    {
-        return ball.column(k);
-    }
-    size_t column_length() const
-        requires requires(const Ball& ball) { ball.column_length(); }
-    {
-        return ball.column_length();
-    }
+    explicit BallProjection(const Ball& ball = {}) : ball(ball) {}
+    const double* column(int k) const { return ball.column(k); }
+    size_t column_length() const { return ball.column_length(); }
 
     double measure(const Rows<double>& row, const double* out) const { return ball.distance(row, out, 1); }
     void respond_to_vertex(const Rows<double>& row, double* out) const { respond(row, project_to_vertex(row), out, 1); }

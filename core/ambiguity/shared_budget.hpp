@@ -56,7 +56,7 @@ public:
     Saddle solve(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
         const double top = rows.mean(rows.best_mean());
         if (is_nominal(level) || !(top > 0.0)) {
-            choose(rows, rows.best_mean(), work);
+            choose_action(rows, rows.best_mean(), work);
             return {top, top, Place::MODEL};
         }
         if (is_free(level)) {
@@ -70,7 +70,7 @@ public:
     }
 
     // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
-    StateBounds bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+    Bounds<double> bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
         const double lower = bound_policy(rows, level, at, work), cost = answer(rows, level, at, work);
         double upper = -INFINITE;
         for (int a = 0; a < rows.count; ++a)
@@ -83,10 +83,10 @@ public:
     // Nature's answer to the projections at u, moved back into the budget, in work.answers and work.mean; what it costs,
     // from above.
     double answer(const StateRows& rows, double level, const Saddle& at, Work& work) const {
-        double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
             const Rows<double> row = rows.row(a);
             const double target = at.u - rows.base(a);
+            double* out = work.answers.data() + rows.offset(a);
             if (at.place == Place::MODEL || target >= rows.mean_rise(a)) {
                 stay(row, out);
             } else if (target <= 0.0) {
@@ -94,16 +94,11 @@ public:
             } else {
                 set_.respond(row, pick_lane(work.at[a / WIDTH], a % WIDTH), out, 1);
             }
-            out += row.length;
         }
         return settle(rows, level, work);
     }
 
 private:
-    static void choose(const StateRows& rows, int action, Work& work) {
-        for (int a = 0; a < rows.count; ++a) work.share[a] = a == action ? 1.0 : 0.0;
-    }
-
     // kappa of all rows at u.
     Shares project(const StateRows& rows, double u, Accuracy accuracy, Work& work) const {
         const Lanes zero = broadcast<Lanes>(0.0);
@@ -132,7 +127,6 @@ private:
             }
             cost += at.cost, theta += at.theta, bend += at.bend;
         }
-        const auto sum = [](Lanes x) { return (x[0] + x[1]) + (x[2] + x[3]); };
         return {sum(cost), sum(theta), sum(bend)};
     }
 
@@ -152,7 +146,7 @@ private:
 
     // All rows at the floor, the policy that is best there.
     Shares settle_at_floor(const StateRows& rows, Work& work) const {
-        choose(rows, rows.best_minimum(), work);
+        choose_action(rows, rows.best_minimum(), work);
         return project(rows, 0.0, Accuracy::EXACT, work);
     }
 
@@ -218,11 +212,7 @@ private:
             // Two tangents that meet on h, or between neighbouring numbers, have found its least value.
             const bool is_known = predicted > -INFINITE && (u == low.u || u == high.u);
             if (at.h - predicted <= tolerance || is_known) {
-                const double from_low = mixture(rows, price, work);
-                const auto mixed = [&](int a) {
-                    return price * (from_low * work.below[a] + (1.0 - from_low) * work.above[a]);
-                };
-                share_out(rows, mixed, rows.best_mean(), work);
+                share_mixture(rows, price, rows.best_mean(), work);
                 return {at.h, u, Place::INSIDE};
             }
             const double curvature = price * sum.bend, gain = 0.5 * at.slope * at.slope / curvature;
@@ -252,29 +242,30 @@ private:
                 u = looked_at_floor ? between(low.u, high.u) : 0.0;
             }
         }
-        // Nothing is left between both sides: at the floor theta may be infinite.
-        const double from_low = mixture(rows, price, work);
-        const auto mixed = [&](int a) {
-            return price * ((from_low > 0.0 ? from_low * work.below[a] : 0.0) + (1.0 - from_low) * work.above[a]);
-        };
-        share_out(rows, mixed, low.u == 0.0 ? rows.best_minimum() : rows.best_mean(), work);
+        // Nothing is left between both sides.
+        share_mixture(rows, price, low.u == 0.0 ? rows.best_minimum() : rows.best_mean(), work);
         project(rows, high.u, accuracy, work);
         return {high.h, high.u, Place::INSIDE};
     }
 
-    // The share of the left side's theta with which they sum to 1/price.
-    static double mixture(const StateRows& rows, double price, const Work& work) {
+    // The policy of both sides' theta, mixed so that they sum to 1/price; the left one's may be infinite at the floor.
+    static void share_mixture(const StateRows& rows, double price, int rest, Work& work) {
         double below = 0.0, above = 0.0;
         for (int a = 0; a < rows.count; ++a) below += work.below[a], above += work.above[a];
-        return below > above && below < INFINITE ? smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0)
-                                                 : 0.0;
+        double left = 0.0;
+        if (below > above && below < INFINITE)
+            left = smaller(larger((1.0 / price - above) / (below - above), 0.0), 1.0);
+        const auto mixed = [&](int a) {
+            return price * ((left > 0.0 ? left * work.below[a] : 0.0) + (1.0 - left) * work.above[a]);
+        };
+        share_out(rows, mixed, rest, work);
     }
 
     static void share_evenly(const StateRows& rows, Work& work) {
         double total = 0.0;
         for (int a = 0; a < rows.count; ++a) total += work.theta(a);
-        // Nearer to the floor than numbers can tell, the action with that floor is all there is.
-        if (!(total < INFINITE)) return choose(rows, rows.best_minimum(), work);
+        // Nearer to the floor than numbers resolve, only the action with that floor matters.
+        if (!(total < INFINITE)) return choose_action(rows, rows.best_minimum(), work);
         for (int a = 0; a < rows.count; ++a) work.share[a] = work.theta(a) / total;
     }
 

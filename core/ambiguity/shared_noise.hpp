@@ -10,16 +10,11 @@
 
 #include "noise_work.hpp"
 #include "nominal.hpp"
+#include "projection.hpp"
 
 namespace robustmdp {
 
-// Whether the model's own distribution is in the set.
-template <class Set> constexpr bool contains_model() {
-    if constexpr (requires { Set::CONTAINS_MODEL; }) return Set::CONTAINS_MODEL;
-    return true;
-}
-
-// Whether the set can tell how its answer moves with the outcomes.
+// Whether the set has derivatives of its answer with respect to the outcomes.
 template <class Set> constexpr bool is_smooth() {
     return requires(const Set& set, const Rows<double>& row, double* out) {
         set.sensitivity(row, Solved<double>{}, out);
@@ -80,14 +75,14 @@ public:
         const int best = rows.best_mean();
         const bool is_known = work.known[0] == work.known[0];
         for (int a = 0; a < rows.count; ++a) work.trial[a] = is_known ? work.known[a] : a == best;
-        if (contains_model<Set>() && (Set::room(level) == Room::NONE || !(top > floor))) {
-            for (int a = 0; a < rows.count; ++a) work.share[a] = a == best;
+        if (Set::CONTAINS_MODEL && (Set::room(level) == Room::NONE || !(top > floor))) {
+            choose_action(rows, best, work);
             std::copy_n(work.row.data(), work.length, work.noise_of(0));
             work.kink_count = 0;
             return {top, without_room(mix(rows, work.share, work)), 0};
         }
         Saddle found = search(rows, level, accuracy, top - floor, work);
-        // From the best policy again: what was learnt far from it leads the game astray.
+        // From the best policy again: answers to policies far from it mislead the game.
         for (int again = 0; again < 3 && accuracy == Accuracy::EXACT && !found.is_closed; ++again) {
             std::copy_n(work.share.data(), rows.count, work.trial.data());
             found = search(rows, level, accuracy, top - floor, work);
@@ -96,7 +91,7 @@ public:
     }
 
     // Bounds of the state's value; nature's answer is left in work.answers and work.mean.
-    StateBounds bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
+    Bounds<double> bound(const StateRows& rows, double level, const Saddle& at, Work& work) const {
         const double charge = answer(rows, level, at, work);
         double highest = -INFINITE;
         for (int a = 0; a < rows.count; ++a)
@@ -110,7 +105,7 @@ public:
     }
 
     // Bounds of that; nature's answer is left in work.answers and work.mean.
-    StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
+    Bounds<double> bound_given(const StateRows& rows, double level, Work& work) const {
         const Saddle at = reply_given(rows, level, Accuracy::EXACT, work);
         double upper = answer(rows, level, at, work);
         for (int a = 0; a < rows.count; ++a)
@@ -133,7 +128,7 @@ public:
         const double cost = enter_set(rows, level, chosen, work);
         for (int a = 0; a < rows.count; ++a) {
             work.mean[a] = mean_of(rows.row(a), chosen, 1);
-            std::copy_n(chosen, work.length, work.answers.data() + a * work.length);
+            std::copy_n(chosen, work.length, work.answers.data() + rows.offset(a));
         }
         return Set::PRICED && Set::room(level) == Room::SOME ? level * cost : 0.0;
     }
@@ -169,7 +164,7 @@ private:
 
     Rows<double> summarise(Work& work) const {
         Rows<double> row = make_rows<double>(work.row.data(), work.row.data() + work.length, work.length, 1);
-        if constexpr (columns_of<Set>() > 0)
+        if constexpr (Set::COLUMNS > 0)
             row.columns = set_.column(0), row.column_size = set_.column(1) - set_.column(0);
         return row;
     }
@@ -183,10 +178,7 @@ private:
             for (int l = 0; l < WIDTH && WIDTH * g + l < rows.count; ++l) share[l] = policy[WIDTH * g + l];
             if (!any(share > broadcast<Lanes>(0.0))) continue;
             const Rows<Lanes>& group = rows.side_by_side(g);
-            for (int64_t j = 0; j < work.length; ++j) {
-                const Lanes part = share * group.rise(j);
-                x[j] += (part[0] + part[1]) + (part[2] + part[3]);
-            }
+            for (int64_t j = 0; j < work.length; ++j) x[j] += sum(share * group.rise(j));
         }
         return summarise(work);
     }
@@ -225,7 +217,7 @@ private:
                 odd = fused(group.rise(j + 1), out[j + 1], odd);
             }
             if (j < work.length) even = fused(group.rise(j), out[j], even);
-            store_loose(payoff + WIDTH * g, rows.bases(g) + (even + odd) + charge);
+            store(payoff + WIDTH * g, rows.bases(g) + (even + odd) + charge);
         }
         for (int a = 0; a < rows.count; ++a) highest = larger(payoff[a], highest);
         return {solved, base_of(rows, policy) + (row.lowest + solved.value), highest, row.spread};
@@ -325,7 +317,7 @@ private:
         work.game.policy(work.target.data());
         if (std::equal(work.target.data(), work.target.data() + rows.count, work.trial.data())) return Next::END;
         work.trial.swap(work.target);
-        // The game's policy leaps while it knows few of nature's answers: half-way to it they are of more use.
+        // The game's policy moves too far while few of nature's answers are known: those to policies half-way help more.
         if (fell && so_far.plays > 0)
             for (int a = 0; a < rows.count; ++a) work.trial[a] = 0.5 * (work.trial[a] + work.share[a]);
         ++so_far.plays;
@@ -349,7 +341,7 @@ private:
             std::copy_n(work.tried.data() + cuts[k] * work.padded, rows.count, work.kinks.data() + k * work.padded);
     }
 
-    // An action that is useless gets what no policy wants.
+    // A useless action gets an entry below those of all others.
     static void add_to_game(const StateRows& rows, int cut, Work& work) {
         const double* payoff = work.payoff_of(cut);
         for (int a = 0; a < rows.count; ++a)
@@ -396,7 +388,7 @@ private:
     }
 
     // The rounding of what is mixed of all actions.
-    StateBounds widen(const StateRows& rows, double lower, double upper, const Work& work) const {
+    Bounds<double> widen(const StateRows& rows, double lower, double upper, const Work& work) const {
         double size = magnitude(lower) + magnitude(upper);
         for (int a = 0; a < rows.count; ++a) {
             const double spread = rows.side_by_side(a / WIDTH).spread[a % WIDTH];

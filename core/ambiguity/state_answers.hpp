@@ -21,17 +21,11 @@ public:
     class Work {
     public:
         explicit Work(const Model& model) {
-            int64_t pairs = 0, transitions = 0;
-            for (int64_t s = 0; s < model.n_states; ++s) {
-                const int64_t first = model.state_ptr[s], last = model.state_ptr[s + 1];
-                pairs = std::max(last - first, pairs);
-                transitions = std::max(model.indptr[last] - model.indptr[first], transitions);
-            }
-            const int64_t groups = (pairs + WIDTH - 1) / WIDTH;
+            const int64_t pairs = model.most_actions(), groups = (pairs + WIDTH - 1) / WIDTH;
             at.resize(groups);
             start.resize(groups * P::MEMORY);
             for (auto* numbers : {&below, &above, &share, &mean}) numbers->resize(groups * WIDTH);
-            for (auto* numbers : {&answers, &others, &scratch}) numbers->resize(transitions);
+            for (auto* numbers : {&answers, &others, &scratch}) numbers->resize(pairs * model.longest_row);
         }
 
         double theta(int a) const { return at[a / WIDTH].theta[a % WIDTH]; }
@@ -52,7 +46,7 @@ public:
     }
 
     // Bounds of that; nature's answer is left in work.answers and work.mean.
-    StateBounds bound_given(const StateRows& rows, double level, Work& work) const {
+    Bounds<double> bound_given(const StateRows& rows, double level, Work& work) const {
         const Reply reply = reply_to_policy(rows, level, Accuracy::EXACT, work);
         double lower = 0.0, upper = 0.0, size = 0.0;
         if (!PRICED && 0.0 < reply.price && reply.price < INFINITE) lower = -reply.price * level, size = -lower;
@@ -83,12 +77,7 @@ public:
     // What the answers of the last call cost.
     double paid(const StateRows& rows, const Work& work) const {
         double cost = 0.0;
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            const Rows<double> row = rows.row(a);
-            cost += set_.measure(row, out);
-            out += row.length;
-        }
+        for (int a = 0; a < rows.count; ++a) cost += set_.measure(rows.row(a), work.answers.data() + rows.offset(a));
         return cost;
     }
 
@@ -103,11 +92,12 @@ protected:
         double price, value, cost;
     };
 
-    // All actions at a price, each at price/pi_a; rows go to `out`.
-    Reply reply_to_price(const StateRows& rows, double price, double* out, const Work& work) const {
+    // All actions at a price, each at price/pi_a.
+    Reply reply_to_price(const StateRows& rows, double price, std::vector<double>& answers, const Work& work) const {
         Reply reply{price, 0.0, 0.0};
         for (int a = 0; a < rows.count; ++a) {
             const Rows<double> row = rows.row(a);
+            double* out = answers.data() + rows.offset(a);
             double value = row.mean_rise;
             if (!(work.share[a] > 0.0) || price == INFINITE || row.spread == 0.0) {
                 stay(row, out);
@@ -121,16 +111,14 @@ protected:
                 reply.cost += priced.cost;
             }
             reply.value += work.share[a] * (rows.base(a) + value);
-            out += row.length;
         }
         return reply;
     }
 
     Reply reply_to_policy(const StateRows& rows, double level, Accuracy accuracy, Work& work) const {
-        double* out = work.answers.data();
-        if (is_nominal(level)) return reply_to_price(rows, INFINITE, out, work);
-        if (is_free(level)) return reply_to_price(rows, 0.0, out, work);
-        if constexpr (PRICED) return reply_to_price(rows, level, out, work);
+        if (is_nominal(level)) return reply_to_price(rows, INFINITE, work.answers, work);
+        if (is_free(level)) return reply_to_price(rows, 0.0, work.answers, work);
+        if constexpr (PRICED) return reply_to_price(rows, level, work.answers, work);
         return find_price(rows, level, accuracy, work);
     }
 
@@ -138,12 +126,12 @@ protected:
     // between one at which the answers cost too much (`others`) and one at which they do not (`answers`): by the
     // intersection of the tangents, which ends at kinks, and of the secant of sqrt(cost) over 1/price, in turn.
     Reply find_price(const StateRows& rows, double budget, Accuracy accuracy, Work& work) const {
-        Reply low = reply_to_price(rows, 0.0, work.answers.data(), work);
+        Reply low = reply_to_price(rows, 0.0, work.answers, work);
         if (low.cost <= budget) return low;
         double size = 0.0;
         for (int a = 0; a < rows.count; ++a) size += work.share[a] * rows.mean_rise(a);
         work.others.swap(work.answers);
-        Reply high = reply_to_price(rows, size / budget, work.answers.data(), work);
+        Reply high = reply_to_price(rows, size / budget, work.answers, work);
         const double tolerance = (accuracy == Accuracy::FAST ? FAST_ERROR : 2.0 * EPS) * size;
         const auto dual = [&](const Reply& at) { return at.value - at.price * budget; };
         for (int pass = 0; pass < MOST_PASSES && high.cost < budget; ++pass) {
@@ -159,7 +147,7 @@ protected:
                             : high.price * reached / wanted;
             }
             if (!(low.price < price && price < high.price)) price = low.price + 0.5 * width;
-            const Reply at = reply_to_price(rows, price, work.scratch.data(), work);
+            const Reply at = reply_to_price(rows, price, work.scratch, work);
             const bool dear = at.cost > budget;
             (dear ? low : high) = at;
             (dear ? work.others : work.answers).swap(work.scratch);
@@ -174,9 +162,8 @@ protected:
     static void mix(const StateRows& rows, double budget, const Reply& low, const Reply& high, Work& work) {
         const double spare = budget - high.cost;
         const double share = low.cost < INFINITE && spare > 0.0 ? spare / (low.cost - high.cost) : 0.0;
-        int64_t length = 0;
-        for (int a = 0; a < rows.count; ++a) length += rows.length(a);
-        for (int64_t j = 0; j < length; ++j) work.answers[j] = share * work.others[j] + (1.0 - share) * work.answers[j];
+        for (int64_t j = 0; j < rows.offset(rows.count); ++j)
+            work.answers[j] = share * work.others[j] + (1.0 - share) * work.answers[j];
     }
 
     static void stay(const Rows<double>& row, double* out) {
@@ -202,30 +189,23 @@ protected:
             move_back(rows, 1.0 - level / cost, work);
             cost = level;
         }
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            work.mean[a] = mean_of(rows.row(a), out, 1);
-            out += rows.length(a);
-        }
+        for (int a = 0; a < rows.count; ++a)
+            work.mean[a] = mean_of(rows.row(a), work.answers.data() + rows.offset(a), 1);
         return cost;
     }
 
     double total_cost(const StateRows& rows, const Work& work) const {
         double cost = 0.0;
-        const double* out = work.answers.data();
-        for (int a = 0; a < rows.count; ++a) {
-            cost += cost_of(rows.row(a), out, rows.terms(a));
-            out += rows.length(a);
-        }
+        for (int a = 0; a < rows.count; ++a)
+            cost += cost_of(rows.row(a), work.answers.data() + rows.offset(a), rows.terms(a));
         return cost;
     }
 
     static void move_back(const StateRows& rows, double share, Work& work) {
-        double* out = work.answers.data();
         for (int a = 0; a < rows.count; ++a) {
             const Rows<double> row = rows.row(a);
+            double* out = work.answers.data() + rows.offset(a);
             for (int64_t j = 0; j < row.length; ++j) out[j] = (1.0 - share) * out[j] + share * row.mass(j);
-            out += row.length;
         }
     }
 

@@ -27,11 +27,7 @@ template <class T> inline T move_mass(const Rows<T>& rows, T ceiling, T share, d
         store(out + j * stride, p - taken);
         moved += taken;
     }
-    const T mass = lowest_mass(rows);
-    for (int64_t j = 0; j < rows.length; ++j) {
-        const T kept = load<T>(out + j * stride);
-        store(out + j * stride, select(rows.rise(j) == zero, kept + moved * (rows.mass(j) / mass), kept));
-    }
+    share_among_minimisers(rows, moved, out, stride);
     return moved;
 }
 
@@ -39,6 +35,7 @@ template <class T> inline T move_mass(const Rows<T>& rows, T ceiling, T share, d
 struct PenalizedTotalVariation : ClosedForm<PenalizedTotalVariation> {
     static Room room(double level) { return level == INFINITE ? Room::NONE : level == 0.0 ? Room::ALL : Room::SOME; }
     static constexpr bool PRICED = true;
+    explicit PenalizedTotalVariation(const TotalVariation& = {}) {}
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
 
@@ -57,16 +54,13 @@ struct PenalizedTotalVariation : ClosedForm<PenalizedTotalVariation> {
 };
 
 // E min(x, ceiling) - (ceiling - min x) rho at the outcome with P(x > ceiling) <= rho <= P(x >= ceiling).
-struct ConstrainedTotalVariation {
+struct ConstrainedTotalVariation : SetTraits {
     static constexpr int MEMORY = 1;  // the ceiling
 
+    explicit ConstrainedTotalVariation(const TotalVariation& = {}) {}
     static Room room(double level) { return level == 0.0 ? Room::NONE : level == INFINITE ? Room::ALL : Room::SOME; }
-    static constexpr bool PRICED = false;
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double f(double t) const { return variation_generator(t); }
     double multiplier(const Solved<double>& solved) const { return 0.5 * solved.weight; }
-    bool runs_side_by_side(const Rows<Lanes>&, Lanes) const { return true; }
-    bool answers_side_by_side(const Rows<Lanes>&, const Solved<Lanes>&) const { return true; }
 
     // From the last ceiling to its neighbours among the outcomes, one by one.
     template <class T> Solved<T> solve(const Rows<T>& rows, T radius, const T* start, Accuracy, int limit) const {

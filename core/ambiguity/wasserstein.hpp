@@ -24,16 +24,14 @@ struct Moves {
     bool everywhere, adds;  // whether all states receive, or any
 };
 
-struct Wasserstein {
-    static constexpr int MEMORY = 0;
-    static constexpr bool PRICED = false, ALONE = true, TRANSPORTS = true;
+struct Wasserstein : SetTraits {
+    static constexpr bool ALONE = true, TRANSPORTS = true;
     static constexpr int64_t ADDED_PER_SUCCESSOR = 2;         // two transports are mixed, see `move`
     static constexpr int64_t PASSES = 200, FAST_PASSES = 24;  // after so many, every second one halves the bracket
     Moves moves;
     std::vector<Hull> by_state;  // where a row has no outcomes of its own; the end is the last one
 
     static Room room(double) { return Room::SOME; }
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>&) const { return NOT_A_NUMBER; }
 
     bool shares_hulls(const Model& model) const {
@@ -113,8 +111,6 @@ struct Wasserstein {
         return {value, left.lam, right.lam, 1.0, true, Room::SOME};
     }
 
-    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
-
     Bounds<double> bounds(const Rows<double>& row, double radius, const Solved<double>& solved, double terms) const {
         const double span = row.lowest + row.spread - smaller(row.transport->lowest, row.lowest);
         // A vertex may lie above the hull by the rounding of each step that led to it; then all steps are summed.
@@ -132,8 +128,7 @@ struct Wasserstein {
     template <class Emit>
     void move(const Rows<double>& row, double radius, const Solved<double>& solved, Emit emit) const {
         const Tangent left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
-        double share = left.used > right.used ? (radius - right.used) / (left.used - right.used) : 1.0;
-        share = smaller(larger(share, 0.0), 1.0);
+        const double share = left_share(left, right, radius);
         for (int64_t j = 0; j < row.length; ++j) {
             const double mass = row.mass(j), part = share * mass;
             const Hull& hull = *row.transport->hulls[j];
@@ -155,15 +150,6 @@ struct Wasserstein {
     }
 
 private:
-    // g at lam, and the cost of a transport that attains it there.
-    struct Tangent {
-        double lam, value, used, slope;
-    };
-
-    struct Meeting {
-        double lam, value;
-    };
-
     void find_own_hulls(const Model& model, const double* outcome, int64_t pair, const double* x, Transport& row,
                         int32_t* places) const {
         const int64_t first = model.indptr[pair], length = model.indptr[pair + 1] - first;
@@ -198,22 +184,16 @@ private:
         const Lanes price = broadcast<Lanes>(lam), zero{};
         Lanes costs{}, gains{};
         for (size_t k = 0; k < steps.prices.size(); k += WIDTH) {
-            const Mask<Lanes> taken = load_loose(steps.prices.data() + k) > price;
-            costs += select(taken, load_loose(steps.costs.data() + k), zero);
-            gains += select(taken, load_loose(steps.gains.data() + k), zero);
+            const Mask<Lanes> taken = load<Lanes>(steps.prices.data() + k) > price;
+            costs += select(taken, load<Lanes>(steps.costs.data() + k), zero);
+            gains += select(taken, load<Lanes>(steps.gains.data() + k), zero);
         }
-        const double used = (costs[0] + costs[1]) + (costs[2] + costs[3]);
-        const double total = row.mean_rise - steps.free_gain - ((gains[0] + gains[1]) + (gains[2] + gains[3]));
+        const double used = sum(costs);
+        const double total = row.mean_rise - steps.free_gain - sum(gains);
         const double slope = used - radius;
         return {lam, lam > 0.0 ? total + lam * slope : total, used, slope};
     }
 
-    static Meeting meet(const Tangent& left, const Tangent& right) {
-        if (!(left.slope > right.slope)) return {left.lam, larger(left.value, right.value)};
-        const double step =
-            (right.value - left.value + right.slope * (left.lam - right.lam)) / (left.slope - right.slope);
-        return {left.lam + step, left.value + left.slope * step};
-    }
 };
 
 }  // namespace robustmdp

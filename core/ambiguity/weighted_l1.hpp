@@ -11,30 +11,29 @@
 
 namespace robustmdp {
 
-struct WeightedL1 {
-    static constexpr int MEMORY = 0, COLUMNS = 1;
-    static constexpr bool PRICED = false, ADDS = true, ALONE = true;
+struct WeightedL1 : SetTraits {
+    static constexpr int COLUMNS = 1;
+    static constexpr bool ADDS = true, ALONE = true;
     const double* weights = nullptr;        // one per transition; without them all are 1
     const double* state_weights = nullptr;  // of successors that are added
 
     static Room room(double radius) { return radius == 0.0 ? Room::NONE : Room::SOME; }
     const double* column(int) const { return weights; }
     double added_column(int, int32_t state) const { return state_weights[state]; }
-    double vertex_slack(const Rows<double>&, double, double) const { return 0.0; }
     double multiplier(const Solved<double>&) const { return NOT_A_NUMBER; }
 
     // `distance` and `weight` are the prices of the two tangents.
     Solved<double> solve_alone(const Rows<double>& row, double radius, Accuracy) const {
-        Tangent left = touch(row, radius, 0.0);
+        Touch left = touch(row, radius, 0.0);
         if (left.slope <= 0.0) return {0.0, 0.0, 0.0, 1.0, true, Room::SOME};
         double dearest = 0.0;
         for (int64_t j = 0; j < row.length; ++j) dearest = larger(dearest, 1.0 / row.column(0, j));
-        Tangent right = touch(row, radius, 0.5 * row.spread * dearest);
+        Touch right = touch(row, radius, 0.5 * row.spread * dearest);
         double value = larger(left.value, right.value);
         for (int64_t pass = 0; pass < 4 * row.length + 8; ++pass) {
             const double lam = meet(left, right).lam;
             if (!(left.lam < lam && lam < right.lam)) break;
-            const Tangent middle = touch(row, radius, lam);
+            const Touch middle = touch(row, radius, lam);
             value = larger(value, middle.value);
             if (middle.slope >= 0.0)
                 left = middle;
@@ -44,12 +43,10 @@ struct WeightedL1 {
         return {larger(value, 0.0), left.lam, right.lam, 1.0, true, Room::SOME};
     }
 
-    template <class T> void remember(const Rows<T>&, const Solved<T>&, T*) const {}
-
     Bounds<double> bounds(const Rows<double>& row, double radius, const Solved<double>& solved, double terms) const {
         const double slack = mean_slack(row, terms) + 4.0 * terms * EPS * row.spread;
         if (solved.weight == 0.0) return within_trivial_bounds(row, terms, 0.0, slack);
-        const Tangent left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
+        const Touch left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
         const double budget = 4.0 * terms * EPS * solved.weight * radius;
         return within_trivial_bounds(row, terms, solved.value - slack - budget,
                                      meet(left, right).value + slack + budget);
@@ -58,9 +55,8 @@ struct WeightedL1 {
     // The mixture of the two tangents' moves that uses the whole budget.
     double respond(const Rows<double>& row, double radius, const Solved<double>& solved, double* out,
                    int64_t stride) const {
-        const Tangent left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
-        double share = left.used > right.used ? (radius - right.used) / (left.used - right.used) : 1.0;
-        share = smaller(larger(share, 0.0), 1.0);
+        const Touch left = touch(row, radius, solved.distance), right = touch(row, radius, solved.weight);
+        const double share = left_share(left, right, radius);
         for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.mass(j);
         move(row, left, share, out, stride);
         move(row, right, 1.0 - share, out, stride);
@@ -92,7 +88,7 @@ struct WeightedL1 {
 
     // The budget used at a price; out = nature's answer.
     double respond_to_price(const Rows<double>& row, double price, double* out, int64_t stride) const {
-        const Tangent at = touch(row, 0.0, price);
+        const Touch at = touch(row, 0.0, price);
         for (int64_t j = 0; j < row.length; ++j) out[j * stride] = row.mass(j);
         move(row, at, 1.0, out, stride);
         return at.used;
@@ -103,20 +99,13 @@ struct WeightedL1 {
     }
 
 private:
-    // g at lam and a slope of it there, with the receiver that belongs to it.
-    struct Tangent {
-        double lam, value, slope;
-        double used;   // of the budget
+    struct Touch : Tangent {
         double reach;  // h(lam)
         int64_t receiver;
     };
 
-    struct Meeting {
-        double lam, value;
-    };
-
-    static Tangent touch(const Rows<double>& row, double radius, double lam) {
-        Tangent at{lam, 0.0, 0.0, 0.0, INFINITE, 0};
+    static Touch touch(const Rows<double>& row, double radius, double lam) {
+        Touch at{{lam, 0.0, 0.0, 0.0}, INFINITE, 0};
         double weight = INFINITE;
         for (int64_t j = 0; j < row.length; ++j) {
             const double w = row.column(0, j), height = row.rise(j) + lam * w;
@@ -136,14 +125,7 @@ private:
         return at;
     }
 
-    static Meeting meet(const Tangent& left, const Tangent& right) {
-        if (!(left.slope > right.slope)) return {left.lam, larger(left.value, right.value)};
-        const double step =
-            (right.value - left.value + right.slope * (left.lam - right.lam)) / (left.slope - right.slope);
-        return {left.lam + step, left.value + left.slope * step};
-    }
-
-    static void move(const Rows<double>& row, const Tangent& at, double share, double* out, int64_t stride) {
+    static void move(const Rows<double>& row, const Touch& at, double share, double* out, int64_t stride) {
         for (int64_t j = 0; j < row.length; ++j) {
             if (!(row.rise(j) > at.reach + at.lam * row.column(0, j))) continue;
             out[j * stride] = larger(out[j * stride] - share * row.mass(j), 0.0);  // two shares need not add up to 1

@@ -14,11 +14,16 @@ namespace robustmdp {
 namespace nb = nanobind;
 
 template <class T> using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Numbers = Array<const double>;
 using Offsets = Array<const int64_t>;
 
 inline void require(bool holds, const char* sentence) {
     if (!holds) throw std::invalid_argument(sentence);
+}
+
+template <class... Arrays> void require_length(int64_t length, const char* sentence, const Arrays&... arrays) {
+    require(((static_cast<int64_t>(arrays.size()) == length) && ...), sentence);
 }
 
 // Model arrays, kept alive; `MDP` has checked their contents.

@@ -2,6 +2,7 @@
 
 #include "../ambiguity/constrained.hpp"
 #include "../divergences/cressie_read.hpp"
+#include "../sweep.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -11,9 +12,7 @@ namespace robustmdp {
 
 namespace {
 
-// Transitions as Python gives them, (length, replications) each.
-template <class T> using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
+// Transitions come as tables, (length, replications) each.
 template <class... Others>
 int64_t length_of(int64_t replications, const Table<int32_t>& first, const Others&... others) {
     const bool alike = ((others.shape(0) == first.shape(0) && others.shape(1) == first.shape(1)) && ...);
@@ -22,10 +21,9 @@ int64_t length_of(int64_t replications, const Table<int32_t>& first, const Other
     return static_cast<int64_t>(first.shape(0));
 }
 
-template <class Sampler>
-Transitions room_of(const World<Sampler>& world, const Table<int32_t>& states, const Table<int32_t>& pairs,
-                    const Table<double>& rewards, const Table<int32_t>& following) {
-    const int64_t length = length_of(world.replications(), states, pairs, rewards, following);
+Transitions transitions_of(int64_t replications, const Table<int32_t>& states, const Table<int32_t>& pairs,
+                           const Table<double>& rewards, const Table<int32_t>& following) {
+    const int64_t length = length_of(replications, states, pairs, rewards, following);
     return {states.data(), pairs.data(), rewards.data(), following.data(), length};
 }
 
@@ -37,9 +35,9 @@ void require_possible(const LearnerState& tables, const Transition& seen) {
             "a transition must go from a state by one of its pairs to a state or the end");
 }
 
-void require_possible(const LearnerState& tables, const Experience& seen) {
+void require_possible(const LearnerState& tables, const Transitions& seen) {
     for (int64_t at = 0; at < seen.length * tables.replications; ++at)
-        require_possible(tables, {seen.states[at], seen.pairs[at], seen.following[at], seen.rewards[at]});
+        require_possible(tables, seen[at]);
 }
 
 void bind_records(nb::module_& m) {
@@ -64,6 +62,7 @@ void bind_records(nb::module_& m) {
             nb::arg("literal") = false, nb::arg("anchor") = 0.0, nb::arg("burn_in") = 0.0, nb::arg("low") = -INFINITE,
             nb::arg("high") = INFINITE);
     nb::class_<LearnerArrays>(m, "LearnerState").def(nb::init<const nb::kwargs&>());
+    nb::class_<EvidenceArrays>(m, "Evidence").def(nb::init<const LearnerArrays&, double, const nb::kwargs&>());
 }
 
 template <class Sampler> void require_same_size(const LearnerState& tables, const World<Sampler>& world) {
@@ -71,29 +70,17 @@ template <class Sampler> void require_same_size(const LearnerState& tables, cons
             "learner and world must be of one size");
 }
 
-void bind_evidence(nb::module_& m) {
-    nb::class_<EvidenceArrays>(m, "Evidence")
-        .def("__init__",
-             [](EvidenceArrays* self, const LearnerArrays& tables, double typical_reward, const nb::kwargs& arrays) {
-                 new (self) EvidenceArrays(tables.view, typical_reward, arrays);
-             });
-}
-
 // A world and who acts in it; arrays that it reads are kept alive.
-template <class Sampler> struct BoundWorld {
+template <class Sampler> struct BoundWorld : World<Sampler> {
     Offsets state_ptr;
-    World<Sampler> world;
-    std::optional<Steps> epsilon;
     Behaviour behaviour;
 
     BoundWorld(Offsets state_ptr, Sampler sampler, Array<const uint64_t> keys, std::optional<Numbers> probabilities,
                std::optional<Steps> epsilon)
-        : state_ptr(state_ptr), world(std::move(sampler), {keys.data(), keys.data() + keys.size()}), epsilon(epsilon) {
-        behaviour.state_ptr = state_ptr.data();
-        behaviour.epsilon = this->epsilon ? &*this->epsilon : nullptr;
+        : World<Sampler>(std::move(sampler), {keys.data(), keys.data() + keys.size()}), state_ptr(state_ptr),
+          behaviour{state_ptr.data(), {}, epsilon} {
         if (!probabilities) return;
-        require(static_cast<int64_t>(probabilities->size()) == world.n_pairs(),
-                "a behaviour policy must have one probability per pair");
+        require_length(this->n_pairs(), "a behaviour policy must have one probability per pair", *probabilities);
         behaviour.probabilities.fill(state_ptr.data(), static_cast<int64_t>(state_ptr.size()) - 1,
                                      probabilities->data());
     }
@@ -102,57 +89,56 @@ template <class Sampler> struct BoundWorld {
 template <class Sampler> nb::class_<BoundWorld<Sampler>> bind_draws(nb::module_& m, const char* name) {
     using Bound = BoundWorld<Sampler>;
     return nb::class_<Bound>(m, name)
-        .def("number", [](const Bound& self, int64_t r, int64_t position) { return self.world.number(r, position); })
+        .def("number", &Bound::number)
         .def("sample_all_pairs",
              [](const Bound& self, int64_t first, Table<int32_t> states, Table<int32_t> pairs, Table<double> rewards,
                 Table<int32_t> following) {
-                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 const Transitions room = transitions_of(self.replications(), states, pairs, rewards, following);
                  const nb::gil_scoped_release release;
-                 self.world.sample_all_pairs(first, room);
+                 self.sample_all_pairs(first, room);
              })
         .def("sample_in_turn",
              [](const Bound& self, int64_t first, Offsets from, Offsets by, Table<int32_t> states, Table<int32_t> pairs,
                 Table<double> rewards, Table<int32_t> following) {
-                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
+                 const Transitions room = transitions_of(self.replications(), states, pairs, rewards, following);
                  require(from.size() == by.size() && by.size() >= 1, "there must be a state for each pair");
                  const int64_t count = static_cast<int64_t>(by.size());
                  for (int64_t i = 0; i < std::min(count, room.length); ++i) {
                      const int64_t at = (first + i) % count;
-                     require(by(at) >= 0 && by(at) < self.world.n_pairs() && from(at) == self.world.state_of(by(at)),
+                     require(by(at) >= 0 && by(at) < self.n_pairs() && from(at) == self.state_of(by(at)),
                              "pairs must be those of the world, with their states");
                  }
                  const nb::gil_scoped_release release;
-                 self.world.sample_in_turn(first, count, from.data(), by.data(), room);
+                 self.sample_in_turn(first, count, from.data(), by.data(), room);
              })
         .def("follow_policy",
              [](const Bound& self, int64_t first, int64_t start, Array<int64_t> now, Table<int32_t> states,
                 Table<int32_t> pairs, Table<double> rewards, Table<int32_t> following) {
-                 const Transitions room = room_of(self.world, states, pairs, rewards, following);
-                 require(static_cast<int64_t>(now.size()) == self.world.replications(),
-                         "there must be one state per replication");
+                 const Transitions room = transitions_of(self.replications(), states, pairs, rewards, following);
+                 require_length(self.replications(), "there must be one state per replication", now);
                  const nb::gil_scoped_release release;
-                 self.world.follow_policy(first, start, now.data(), room,
-                                          [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
+                 self.follow_policy(first, start, now.data(), room,
+                                    [&](int64_t, int64_t s, double u) { return self.behaviour.draw(s, u); });
              })
         .def("draws",
              [](const Bound& self, int64_t replication, int64_t first, int64_t pair, Array<double> rewards,
                 Array<int64_t> following) {
-                 require(pair >= 0 && pair < self.world.n_pairs() && rewards.size() == following.size(),
+                 require(pair >= 0 && pair < self.n_pairs() && rewards.size() == following.size(),
                          "pair must be one of the world's");
                  const nb::gil_scoped_release release;
-                 const int64_t state = self.world.state_of(pair);
+                 const int64_t state = self.state_of(pair);
                  for (size_t i = 0; i < rewards.size(); ++i) {
-                     const Transition seen = self.world.draw(replication, state, pair, first + i);
+                     const Transition seen = self.draw(replication, state, pair, first + i);
                      rewards(i) = seen.reward;
                      following(i) = seen.successor;
                  }
              })
         .def("sample_pair",
              [](const Bound& self, int64_t first, int64_t pair, Table<double> rewards, Table<int32_t> following) {
-                 require(pair >= 0 && pair < self.world.n_pairs(), "pair must be one of the world's");
-                 const int64_t count = length_of(self.world.replications(), following, rewards);
+                 require(pair >= 0 && pair < self.n_pairs(), "pair must be one of the world's");
+                 const int64_t count = length_of(self.replications(), following, rewards);
                  const nb::gil_scoped_release release;
-                 self.world.sample_pair(first, pair, count, rewards.data(), following.data());
+                 self.sample_pair(first, pair, count, rewards.data(), following.data());
              });
 }
 
@@ -208,19 +194,18 @@ int64_t choose_by_address(const Learner* learner, int64_t replication, int64_t s
 }
 
 void absorb_by_address(Learner* learner, int64_t first, int64_t state, int64_t pair, double reward, int64_t successor) {
-    const int32_t from = static_cast<int32_t>(state), by = static_cast<int32_t>(pair);
-    const int32_t to = static_cast<int32_t>(successor);
+    int32_t from = static_cast<int32_t>(state), by = static_cast<int32_t>(pair);
+    int32_t to = static_cast<int32_t>(successor);
     learner->absorb(first, {&from, &by, &reward, &to, 1});
 }
 
 template <class Sampler> void bind_online(nb::class_<Learner>& learners) {
-    learners.def("learn_online", [](Learner& learner, const BoundWorld<Sampler>& bound, int64_t first, int64_t count,
+    learners.def("learn_online", [](Learner& learner, const BoundWorld<Sampler>& world, int64_t first, int64_t count,
                                     int64_t start, Array<int64_t> now) {
-        require_same_size(learner.tables(), bound.world);
-        require(static_cast<int64_t>(now.size()) == bound.world.replications(),
-                "there must be one state per replication");
+        require_same_size(learner.tables(), world);
+        require_length(world.replications(), "there must be one state per replication", now);
         const nb::gil_scoped_release release;
-        learn_online(learner, bound.world, bound.behaviour, first, count, start, now.data());
+        learn_online(learner, world, world.behaviour, first, count, start, now.data());
     });
 }
 
@@ -236,8 +221,8 @@ void bind_learner(nb::module_& m) {
         .def("absorb",
              [](Learner& learner, int64_t first, Table<int32_t> states, Table<int32_t> pairs, Table<double> rewards,
                 Table<int32_t> following) {
-                 const int64_t length = length_of(learner.tables().replications, states, pairs, rewards, following);
-                 const Experience seen{states.data(), pairs.data(), rewards.data(), following.data(), length};
+                 const Transitions seen =
+                     transitions_of(learner.tables().replications, states, pairs, rewards, following);
                  require_possible(learner.tables(), seen);
                  const nb::gil_scoped_release release;
                  learner.absorb(first, seen);
@@ -265,15 +250,15 @@ Round round_of(const Refiner& refiner, const Table<double>& v, int64_t number, b
 }
 
 template <class Sampler> void bind_rounds(nb::class_<Refiner>& refiners) {
-    refiners.def("refine_all", [](Refiner& refiner, const BoundWorld<Sampler>& bound, Table<double> v, int64_t number,
+    refiners.def("refine_all", [](Refiner& refiner, const BoundWorld<Sampler>& world, Table<double> v, int64_t number,
                                   bool fresh, int64_t first, Array<const int64_t> inner_steps) {
-        require_same_size(refiner.tables(), bound.world);
-        require(static_cast<int64_t>(inner_steps.size()) == bound.world.n_pairs() &&
+        require_same_size(refiner.tables(), world);
+        require(static_cast<int64_t>(inner_steps.size()) == world.n_pairs() &&
                     *std::min_element(inner_steps.data(), inner_steps.data() + inner_steps.size()) >= 0,
                 "inner_steps must have one number per pair");
         const Round round = round_of(refiner, v, number, fresh);
         const nb::gil_scoped_release release;
-        refine_all(refiner, bound.world, round, first, inner_steps.data());
+        refine_all(refiner, world, round, first, inner_steps.data());
     });
 }
 
@@ -320,7 +305,6 @@ double multilevel_difference(Numbers samples, double radius) {
 
 void bind_learning(nb::module_& m) {
     bind_records(m);
-    bind_evidence(m);
     bind_world(m);
     bind_learner(m);
     bind_refiner(m);

@@ -1,9 +1,9 @@
 // How learners appear in Python: a divergence makes them, tables and settings are named.
 #pragma once
 
-#include "../learning/learner.hpp"
-#include "../learning/margins.hpp"
-#include "../learning/refine.hpp"
+#include "../learning/certify.hpp"
+#include "../learning/follow.hpp"
+#include "../learning/printed.hpp"
 #include "arrays.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -34,6 +34,13 @@ protected:
         require(static_cast<int64_t>(array.size()) == entries,
                 (std::string(name) + " must have one entry per cell").c_str());
         table = array.data();
+    }
+
+    // A table of records of doubles.
+    template <class Record> void take_records(Record*& table, const char* name, int64_t entries) {
+        double* numbers = nullptr;
+        take(numbers, name, entries * static_cast<int64_t>(sizeof(Record) / sizeof(double)));
+        table = reinterpret_cast<Record*>(numbers);
     }
 
     bool are_all_known() const { return found_ == arrays_.size(); }
@@ -74,9 +81,7 @@ public:
         take(view.curvature, "curvature", cells);
         take(view.excess, "excess", cells);
         take(view.lowest_count, "lowest_count", cells);
-        double* numbers = nullptr;
-        take(numbers, "shared_error", view.replications * static_cast<int64_t>(sizeof(SharedError) / sizeof(double)));
-        view.shared_error = reinterpret_cast<SharedError*>(numbers);
+        take_records(view.shared_error, "shared_error", view.replications);
         require(view.extent && view.greedy && view.q && view.visits, "extent, greedy, q and visits must be there");
         require(are_all_known(), "every table must be one that learners know");
     }
@@ -86,19 +91,20 @@ public:
 class EvidenceArrays : NamedArrays {
 public:
     Evidence view{};
-    Margins margins{};
 
-    EvidenceArrays(const LearnerState& tables, double typical_reward, const nb::kwargs& arrays) : NamedArrays(arrays) {
+    EvidenceArrays(const LearnerArrays& learner, double typical_reward, const nb::kwargs& arrays)
+        : NamedArrays(arrays) {
+        const LearnerState& tables = learner.view;
         const int64_t states = tables.replications * tables.n_states, cells = tables.replications * tables.n_pairs;
         const int64_t values = states + tables.replications, own = tables.mixture ? cells : states;
         view.typical_reward = typical_reward;
         take(view.count, "count", cells);
-        take_sums(view.dual, "dual", cells);
-        take_sums(view.ratio, "ratio", cells);
-        take_sums(view.cost, "cost", cells);
-        take_sums(view.tilted, "tilted", cells);
-        take_sums(view.outcome, "outcome", cells);
-        take_sums(view.lower, "lower", own);
+        take_records(view.dual, "dual", cells);
+        take_records(view.ratio, "ratio", cells);
+        take_records(view.cost, "cost", cells);
+        take_records(view.tilted, "tilted", cells);
+        take_records(view.outcome, "outcome", cells);
+        take_records(view.lower, "lower", own);
         take(view.eta, "eta", cells);
         take(view.weight, "weight", cells);
         take(view.floor, "floor", cells);
@@ -108,25 +114,15 @@ public:
         take(view.policy, "policy", own);
         take(view.v_lower, "v_lower", values);
         take(view.v_upper, "v_upper", values);
-        // Margins are counted in the tables of the evidence, which is empty until they are known.
-        margins.upper_mean = view.dual;
-        margins.count = view.count;
-        take(margins.lower, "margin_lower", values);
-        take(margins.upper, "margin_upper", values);
-        take(margins.by_spread, "by_spread", cells);
-        take(margins.by_reach, "by_reach", cells);
-        take(margins.most, "most", tables.replications);
+        take(view.margin_lower, "margin_lower", values);
+        take(view.margin_upper, "margin_upper", values);
+        take(view.by_spread, "by_spread", cells);
+        take(view.by_reach, "by_reach", cells);
+        take(view.most, "most", tables.replications);
         require(view.count && view.dual && view.lower && view.eta && view.floor && view.centre && view.eta_lower &&
                     view.weight_lower && view.policy && view.v_lower && view.v_upper,
                 "a certificate needs its tables");
         require(are_all_known(), "every table must be one that certificates know");
-    }
-
-private:
-    void take_sums(Sums*& sums, const char* name, int64_t entries) {
-        double* numbers = nullptr;
-        take(numbers, name, 2 * entries);
-        sums = reinterpret_cast<Sums*>(numbers);
     }
 };
 
@@ -135,118 +131,68 @@ struct SettingsArrays {
     LearnerSettings view;
 };
 
-inline void require_tables(const LearnerState& tables, const SettingsArrays& settings, bool is_averaged, bool is_robust,
-                           bool is_smooth) {
-    require(settings.levels.size() == 1 || static_cast<int64_t>(settings.levels.size()) == tables.n_pairs,
-            "levels must be one number or one per pair");
-    require(is_averaged ? tables.average && tables.shared_error && (!is_robust || tables.lowest)
-                        : tables.eta != nullptr,
-            "the default learner needs average, shared_error and lowest, the printed algorithms eta");
-    require(!tables.lowest || !settings.view.inside || tables.lowest_reward || tables.lowest_offset,
-            "there must be a table of the lowest rewards");
-    require(!is_averaged || !tables.lowest || !is_smooth || (tables.offset && tables.curvature && tables.lowest_count),
-            "there must be tables of the dual variable");
-    require(is_averaged || !tables.average == !tables.averaged,
-            "there must be a table of how many iterates are averaged");
-    require(!settings.view.constrained || (tables.weight && (!is_smooth || tables.excess)),
-            "there must be tables of the weight");
+// Learners and refiners of one kind; they read tables, settings and schedules that are kept alive.
+template <class Base, class Made, class Bound, class PriceOf>
+void bind_learner(nb::class_<Bound>& bound, PriceOf price_of, const char* name) {
+    bound.def(
+        name,
+        [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings, const Steps& q_steps,
+                   const Steps& eta_steps) -> std::unique_ptr<Base> {
+            require(settings.view.shared_level || static_cast<int64_t>(settings.levels.size()) == tables.view.n_pairs,
+                    "levels must be one number or one per pair");
+            return std::make_unique<Made>(price_of(self), settings.view, tables.view, q_steps, eta_steps);
+        },
+        nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
 }
 
-inline void require_evidence(const Evidence& evidence, const LearnerSettings& settings, bool is_smooth) {
-    require(!is_smooth || evidence.ratio, "there must be sums of the ratio");
-    require(!settings.constrained || (evidence.weight && evidence.cost && evidence.tilted && evidence.outcome),
-            "there must be weights and sums of a ball");
+template <class Made, class Bound, class PriceOf>
+void bind_evidence_learner(nb::class_<Bound>& bound, PriceOf price_of, const char* name) {
+    bound.def(
+        name,
+        [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
+                   const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
+            return std::make_unique<Made>(price_of(self), settings.view, tables.view, evidence.view);
+        },
+        nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
 }
 
-// Learners of a set's price; `price_of` makes it from the bound object.
-template <class Bound, class PriceOf> class LearnerBinder {
-public:
-    using Price = decltype(std::declval<PriceOf>()(std::declval<const Bound&>()));
+// J, t and f(t) at one outcome per cell, f'(t), and the ascent of one dual variable.
+template <class Bound, class PriceOf> void bind_dual(nb::class_<Bound>& bound, PriceOf price_of) {
+    const auto tilt = [price_of](const Bound& self, Numbers eta, Numbers weight, Numbers x, Array<double> dual,
+                                 Array<double> ratio, Array<double> cost) {
+        require_length(static_cast<int64_t>(eta.size()), "eta, weight, x and the results must be equally long", weight,
+                       x, dual, ratio, cost);
+        const auto price = price_of(self);
+        for (size_t i = 0; i < eta.size(); ++i) {
+            const Tilt<double> tilt = price.at((eta(i) - x(i)) / weight(i));
+            dual(i) = x(i) - weight(i) * tilt.excess;
+            ratio(i) = tilt.slope;
+            cost(i) = tilt.cost;
+        }
+    };
+    const auto slope = [price_of](const Bound& self, Numbers t, Array<double> out) {
+        require(t.size() == out.size(), "t and out must be equally long");
+        const auto price = price_of(self);
+        for (size_t i = 0; i < t.size(); ++i) out(i) = price.slope(t(i));
+    };
+    const auto ascent = [price_of](const Bound& self, const Steps& steps, double eta, double low, double high,
+                                   double weight, Numbers outcomes, Array<double> values) {
+        require(outcomes.size() == values.size(), "outcomes and values must be equally long");
+        const int64_t count = static_cast<int64_t>(outcomes.size());
+        return ascend(price_of(self), steps, eta, low, high, weight, count, outcomes.data(), values.data());
+    };
+    bound.def("tilt", tilt).def("slope", slope).def("ascend", ascent);
+}
 
-    LearnerBinder(nb::class_<Bound>& bound, PriceOf price_of) : bound_(bound), price_of_(price_of) {}
-
-    template <class Base, class Made, bool AVERAGED> void bind(const char* name) {
-        bound_.def(
-            name,
-            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                                   const Steps& q_steps, const Steps& eta_steps) -> std::unique_ptr<Base> {
-                require_tables(tables.view, settings, AVERAGED, Price::ROBUST, Price::SMOOTH);
-                return std::make_unique<Made>(price_of(self), settings.view, tables.view, q_steps, eta_steps);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
-    }
-
-    void bind_certifiers() {
-        bound_.def(
-            "certifier",
-            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                                   const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
-                require_evidence(evidence.view, settings.view, Price::SMOOTH);
-                return std::make_unique<Certifier<Price>>(price_of(self), settings.view, tables.view, evidence.view);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
-        bound_.def(
-            "margin_learner",
-            [price_of = price_of_](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
-                                   const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
-                require_evidence(evidence.view, settings.view, Price::SMOOTH);
-                const Margins& margins = evidence.margins;
-                require(margins.lower && margins.upper && margins.by_spread && margins.by_reach && margins.most,
-                        "there must be tables of the margins");
-                return std::make_unique<MarginLearner<Price>>(price_of(self), settings.view, tables.view, evidence.view,
-                                                              margins);
-            },
-            nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
-    }
-
-    // J, t and f(t) at one outcome per cell, and f'(t).
-    void bind_tilt() {
-        bound_.def("tilt", [price_of = price_of_](const Bound& self, Numbers eta, Numbers weight, Numbers x,
-                                                  Array<double> dual, Array<double> ratio, Array<double> cost) {
-            const size_t n = eta.size();
-            require(weight.size() == n && x.size() == n && dual.size() == n && ratio.size() == n && cost.size() == n,
-                    "eta, weight, x and the results must be equally long");
-            const Price price = price_of(self);
-            for (size_t i = 0; i < n; ++i) {
-                const Tilt<double> tilt = price.at((eta(i) - x(i)) / weight(i));
-                dual(i) = x(i) - weight(i) * tilt.excess;
-                ratio(i) = tilt.slope;
-                cost(i) = tilt.cost;
-            }
-        });
-        bound_.def("slope", [price_of = price_of_](const Bound& self, Numbers t, Array<double> out) {
-            require(t.size() == out.size(), "t and out must be equally long");
-            const Price price = price_of(self);
-            for (size_t i = 0; i < t.size(); ++i) out(i) = price.slope(t(i));
-        });
-    }
-
-    void bind_ascent() {
-        bound_.def("ascend", [price_of = price_of_](const Bound& self, const Steps& steps, double eta, double low,
-                                                    double high, double weight, Numbers outcomes,
-                                                    Array<double> values) {
-            require(outcomes.size() == values.size(), "outcomes and values must be equally long");
-            const int64_t count = static_cast<int64_t>(outcomes.size());
-            return ascend(price_of(self), steps, eta, low, high, weight, count, outcomes.data(), values.data());
-        });
-    }
-
-private:
-    nb::class_<Bound>& bound_;
-    PriceOf price_of_;
-};
-
+// Learners of a set's price, which `price_of` makes from the bound object.
 template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& bound, PriceOf price_of) {
-    LearnerBinder<Bound, PriceOf> binder(bound, price_of);
-    using Price = typename LearnerBinder<Bound, PriceOf>::Price;
-    binder.template bind<Learner, LearnerOf<Follower<Price>, true>, true>("follower");
-    binder.template bind<Learner, LearnerOf<PrintedFollower<Price>, false>, false>("printed");
-    binder.template bind<Refiner, RefinerOf<Price>, false>("refiner");
-    binder.bind_certifiers();
-    if constexpr (Price::SMOOTH) {
-        binder.bind_tilt();
-        binder.bind_ascent();
-    }
+    using Price = decltype(price_of(std::declval<const Bound&>()));
+    bind_learner<Learner, Follower<Price>>(bound, price_of, "follower");
+    bind_learner<Learner, PrintedFollower<Price>>(bound, price_of, "printed");
+    bind_learner<Refiner, RefinerOf<Price>>(bound, price_of, "refiner");
+    bind_evidence_learner<Certifier<Price>>(bound, price_of, "certifier");
+    bind_evidence_learner<MarginLearner<Price>>(bound, price_of, "margin_learner");
+    if constexpr (Price::SMOOTH) bind_dual(bound, price_of);
 }
 
 }  // namespace robustmdp

@@ -11,8 +11,6 @@ OwnFunction function_at(uintptr_t address) {
     return reinterpret_cast<OwnFunction>(address);
 }
 
-using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 }  // namespace
 
 void bind_own(nb::module_& m) {
@@ -30,16 +28,15 @@ void bind_own(nb::module_& m) {
                  new (self) OwnConjugate{
                      function_at(conjugate), function_at(derivative), slope_at_one, slope_at_infinity, near, bend};
              })
-        .def("moments", [](const OwnConjugate& own, Table p, Table rise, Numbers theta, Array<const bool> at_edge,
-                           Numbers shift, Array<double> miss, Array<double> excess, Array<double> cost,
-                           Array<double> mean) {
-            const size_t count = p.shape(1);
-            require(rise.shape(0) == p.shape(0) && rise.shape(1) == count, "p and rise must have the same shape");
-            require(theta.size() == count && at_edge.size() == count && shift.size() == count && miss.size() == count &&
-                        excess.size() == count && cost.size() == count && mean.size() == count,
-                    "there must be one entry per row");
+        .def("moments", [](const OwnConjugate& own, Table<const double> p, Table<const double> rise, Numbers theta,
+                           Array<const bool> at_edge, Numbers shift, Array<double> miss, Array<double> excess,
+                           Array<double> cost, Array<double> mean) {
+            const auto count = static_cast<int64_t>(p.shape(1));
+            require(rise.shape(0) == p.shape(0) && rise.shape(1) == p.shape(1),
+                    "p and rise must have the same shape");
+            require_length(count, "there must be one entry per row", theta, at_edge, shift, miss, excess, cost, mean);
             const nb::gil_scoped_release release;
-            own_moments(own, p.data(), rise.data(), static_cast<int64_t>(p.shape(0)), static_cast<int64_t>(count),
+            own_moments(own, p.data(), rise.data(), static_cast<int64_t>(p.shape(0)), count,
                         theta.data(), at_edge.data(), shift.data(),
                         OwnMoments{miss.data(), excess.data(), cost.data(), mean.data()});
         });

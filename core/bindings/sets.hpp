@@ -1,9 +1,9 @@
-// How a set and its divergence appear in Python.
+// How sets and divergences appear in Python.
 #pragma once
 
-#include "../ambiguity/projection.hpp"
+#include "../ambiguity/shared_noise.hpp"
 #include "../in_place.hpp"
-#include "../response.hpp"
+#include "../state_sweep.hpp"
 #include "arrays.hpp"
 #include "learning.hpp"
 
@@ -11,177 +11,208 @@
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
-#include <tuple>
 
 namespace robustmdp {
 
-inline Levels levels_of(const Numbers& levels, const ModelArrays& model) {
-    require(levels.size() == 1 || static_cast<int64_t>(levels.size()) == model.view.n_pairs,
-            "levels must be one number or one per pair");
-    return {levels.data(), levels.size() == 1};
+using Flags = Array<const uint8_t>;
+
+inline void require_range(int64_t lo, int64_t hi, int64_t count) {
+    require(0 <= lo && lo <= hi && hi <= count, "lo..hi must lie within the rows, or the states");
 }
 
 template <class Outcome> void require_outcome(const Outcome& outcome, const ModelArrays& model) {
-    require(static_cast<int64_t>(outcome.size()) == model.view.n_columns + 1,
-            "outcome must have one entry per column and the end");
-}
-
-inline void require_range(int64_t lo, int64_t hi, int64_t count) {
-    require(0 <= lo && lo <= hi && hi <= count, "lo..hi must lie within the rows");
-}
-
-template <class Set> void require_memory(size_t size, const ModelArrays& model) {
-    require(static_cast<int64_t>(size) >= Set::MEMORY * model.view.n_pairs,
-            "memory must hold memory_per_row numbers per pair");
+    require_length(model.view.n_columns + 1, "outcome must have one entry per column and the end", outcome);
 }
 
 // What a set keeps for each transition must be that model's.
 template <class Set> void require_columns(const Set& set, const ModelArrays& model) {
-    if constexpr (columns_of<Set>() > 0)
+    if constexpr (Set::COLUMNS > 0)
         require(set.column_length() == model.indices.size(), "the set must have one entry per transition");
-    if constexpr (columns_of<Set>() > 0 && adds_successors<Set>())
+    if constexpr (Set::COLUMNS > 0 && Set::ADDS)
         require(model.view.added_count == 0 || static_cast<int64_t>(set.added_length()) >= model.view.n_columns,
                 "the set must have one entry per column");
-    if constexpr (transports_mass<Set>())
+    if constexpr (Set::TRANSPORTS)
         require(set.moves.n_states == model.view.n_columns &&
                     (!set.moves.by_transition || set.source_count() == model.indices.size()),
                 "the set must have moves from every state, or from every transition");
 }
 
-template <class Set> constexpr int64_t added_per_successor() {
-    if constexpr (transports_mass<Set>()) return Set::ADDED_PER_SUCCESSOR;
-    return 0;
-}
-
-template <class Set>
-void require_in_place(const Set& set, const ModelArrays& model, const Array<double>& outcome,
-                      const Array<double>& memory, const Array<double>& q) {
+// What all calls take, checked: one level or `n_levels`, outcomes, and what the last solve left in `memory`.
+template <class Set, class RowSet, class Outcome, class Memory>
+Levels check_call(const RowSet& rows, const ModelArrays& model, const Numbers& levels, int64_t n_levels,
+                  const Outcome& outcome, const Memory& memory) {
+    const bool is_shared = levels.size() == 1;
+    require(is_shared || static_cast<int64_t>(levels.size()) == n_levels,
+            "levels must be one number or one per pair, or per state where actions are answered together");
     require_outcome(outcome, model);
-    require_columns(set, model);
-    require_memory<Set>(memory.size(), model);
-    require(static_cast<int64_t>(q.size()) == model.view.n_pairs, "q must have one entry per pair");
+    require_columns(rows, model);
+    require(static_cast<int64_t>(memory.size()) >= Set::MEMORY * model.view.n_pairs,
+            "memory must hold memory_per_row numbers per pair");
+    return {levels.data(), is_shared};
 }
 
-inline Part part_of(const ModelArrays& model, double discount, const Array<const uint8_t>& pinned,
-                    const std::optional<Array<const uint8_t>>& forbidden) {
-    require(static_cast<int64_t>(pinned.size()) == model.view.n_states, "pinned must have one entry per state");
-    require(!forbidden || static_cast<int64_t>(forbidden->size()) == model.view.n_pairs,
-            "forbidden must have one entry per pair");
+inline Part part_of(const ModelArrays& model, double discount, const Flags& pinned,
+                    const std::optional<Flags>& forbidden) {
+    require_length(model.view.n_states, "pinned must have one entry per state", pinned);
+    if (forbidden) require_length(model.view.n_pairs, "forbidden must have one entry per pair", *forbidden);
     return {discount, pinned.data(), forbidden ? forbidden->data() : nullptr};
 }
 
-template <class Set> nb::class_<Set> bind_set(nb::module_& m, const char* name) {
+template <class Set> nb::class_<Set> bind_set(nb::module_& m, const std::string& name) {
     const auto values = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
                            std::optional<Offsets> pairs, int64_t lo, int64_t hi, Array<double> memory,
                            Array<double> q) {
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
         require_range(lo, hi, count);
-        require_outcome(outcome, model);
-        require_columns(set, model);
-        require_memory<Set>(memory.size(), model);
-        require(static_cast<int64_t>(q.size()) == count, "q must have one entry per pair");
+        require_length(count, "q must have one entry per pair", q);
         const nb::gil_scoped_release release;
         Block block = make_block<Set>(model.view);
-        worst_values(set, model.view, levels_of(levels, model), outcome.data(),
-                     PairList{pairs ? pairs->data() : nullptr}, lo, hi, memory.data(), q.data(), block);
+        worst_values(set, model.view, checked, outcome.data(), PairList{pairs ? pairs->data() : nullptr}, lo, hi,
+                     memory.data(), q.data(), block);
     };
-    const auto sweep_states = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, int64_t lo,
-                                 int64_t hi, Array<double> memory, Array<double> q, Array<double> value,
-                                 Array<int64_t> best) {
+    const auto sweep_rows = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, int64_t lo,
+                               int64_t hi, Array<double> memory, Array<double> q, Array<double> value,
+                               Array<int64_t> best) {
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
         require_range(lo, hi, model.view.n_states);
-        require_outcome(outcome, model);
-        require_columns(set, model);
-        require_memory<Set>(memory.size(), model);
-        require(static_cast<int64_t>(q.size()) == model.view.n_pairs, "q must have one entry per pair");
-        require(static_cast<int64_t>(value.size()) == model.view.n_states && best.size() == value.size(),
-                "value and best must have one entry per state");
+        require_length(model.view.n_pairs, "q must have one entry per pair", q);
+        require_length(model.view.n_states, "value and best must have one entry per state", value, best);
         const nb::gil_scoped_release release;
-        sweep(set, model.view, levels_of(levels, model), outcome.data(), lo, hi, memory.data(), q.data(), value.data(),
-              best.data());
+        sweep(set, model.view, checked, outcome.data(), lo, hi, memory.data(), q.data(), value.data(), best.data());
     };
-    const auto in_place = [](const Set& set, const ModelArrays& model, Numbers levels, double discount,
-                             Array<const uint8_t> pinned, std::optional<Array<const uint8_t>> forbidden, int64_t sweeps,
-                             Array<double> outcome, Array<double> memory, Array<double> q) {
-        require_in_place<Set>(set, model, outcome, memory, q);
+    const auto in_place = [](const Set& set, const ModelArrays& model, Numbers levels, double discount, Flags pinned,
+                             std::optional<Flags> forbidden, int64_t sweeps, Array<double> outcome,
+                             Array<double> memory, Array<double> q) {
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
+        require_length(model.view.n_pairs, "q must have one entry per pair", q);
         const Part part = part_of(model, discount, pinned, forbidden);
         const nb::gil_scoped_release release;
-        sweep_in_place(set, model.view, levels_of(levels, model), part, sweeps, outcome.data(), memory.data(),
-                       q.data());
+        sweep_in_place(set, model.view, checked, part, sweeps, outcome.data(), memory.data(), q.data());
     };
-    const auto bound = [](const Set& set, const ModelArrays& model, Numbers levels, double discount,
-                          Array<const uint8_t> pinned, std::optional<Array<const uint8_t>> forbidden, double drift,
-                          Numbers limit, int64_t most_pairs, Array<double> outcome, Array<double> memory,
-                          Array<double> q) {
-        require_in_place<Set>(set, model, outcome, memory, q);
-        require(limit.size() == pinned.size(), "limit must have one entry per state");
+    const auto bound = [](const Set& set, const ModelArrays& model, Numbers levels, double discount, Flags pinned,
+                          std::optional<Flags> forbidden, double drift, Numbers limit, int64_t most_pairs,
+                          Array<double> outcome, Array<double> memory, Array<double> q) {
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
+        require_length(model.view.n_pairs, "q must have one entry per pair", q);
+        require_length(model.view.n_states, "limit must have one entry per state", limit);
         const Part part = part_of(model, discount, pinned, forbidden);
         const nb::gil_scoped_release release;
-        const Sought sought = seek_bound(set, model.view, levels_of(levels, model), part, drift, limit.data(),
-                                         most_pairs, outcome.data(), memory.data(), q.data());
-        return std::make_tuple(sought.left, sought.visited);
+        return seek_bound(set, model.view, checked, part, drift, limit.data(), most_pairs, outcome.data(),
+                          memory.data(), q.data());
     };
     const auto bracket = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, double scale,
                             int64_t lo, int64_t hi, Numbers memory, Array<double> lower, Array<double> upper) {
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
         require_range(lo, hi, model.view.n_pairs);
-        require_outcome(outcome, model);
-        require_columns(set, model);
-        require_memory<Set>(memory.size(), model);
-        require(static_cast<int64_t>(lower.size()) == model.view.n_pairs && upper.size() == lower.size(),
-                "lower and upper must have one entry per pair");
+        require_length(model.view.n_pairs, "lower and upper must have one entry per pair", lower, upper);
         const nb::gil_scoped_release release;
-        bracket_pairs(set, model.view, levels_of(levels, model), outcome.data(), scale, lo, hi, memory.data(),
-                      lower.data(), upper.data());
+        bracket_pairs(set, model.view, checked, outcome.data(), scale, lo, hi, memory.data(), lower.data(),
+                      upper.data());
     };
     const auto respond = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome,
                             std::optional<Offsets> pairs, Offsets starts, int64_t lo, int64_t hi, Numbers memory,
                             Array<double> data, Array<double> penalty, Array<double> eta,
                             std::optional<Array<int32_t>> successors) {
         const int64_t count = pairs ? static_cast<int64_t>(pairs->size()) : model.view.n_pairs;
+        const Levels checked = check_call<Set>(set, model, levels, model.view.n_pairs, outcome, memory);
         require_range(lo, hi, count);
-        require_outcome(outcome, model);
-        require_columns(set, model);
-        require_memory<Set>(memory.size(), model);
-        require(static_cast<int64_t>(starts.size()) == count + 1 && penalty.size() + 1 == starts.size() &&
-                    eta.size() == penalty.size(),
-                "starts, penalty and eta must have one entry per pair");
+        require_length(count + 1, "starts must have one entry per pair and the end", starts);
+        require_length(count, "penalty and eta must have one entry per pair", penalty, eta);
         require(starts(count) <= static_cast<int64_t>(data.size()), "data must hold all rows");
         require(!successors || successors->size() == data.size(), "successors must be as long as data");
-        if constexpr (transports_mass<Set>())
+        if constexpr (Set::TRANSPORTS)
             require(successors || !set.moves.adds, "successors must be there if the set may add some");
         const nb::gil_scoped_release release;
-        respond_pairs(set, model.view, levels_of(levels, model), outcome.data(),
-                      PairList{pairs ? pairs->data() : nullptr}, starts.data(), lo, hi, memory.data(), data.data(),
-                      penalty.data(), eta.data(), successors ? successors->data() : nullptr);
+        respond_pairs(set, model.view, checked, outcome.data(), PairList{pairs ? pairs->data() : nullptr},
+                      starts.data(), lo, hi, memory.data(), data.data(), penalty.data(), eta.data(),
+                      successors ? successors->data() : nullptr);
     };
     const auto one_row = [](const Set& set, Numbers p, Numbers x, double level, Array<double> out) {
         require(p.size() >= 1 && p.size() == x.size() && p.size() == out.size(), "p, x and out must be equally long");
-        if constexpr (columns_of<Set>() > 0)
+        if constexpr (Set::COLUMNS > 0)
             require(set.column_length() == p.size(), "the set must have one entry per successor");
-        if constexpr (transports_mass<Set>())
+        if constexpr (Set::TRANSPORTS)
             require(!set.moves.by_transition && set.moves.n_states == static_cast<int64_t>(p.size()),
                     "the set must have moves from every entry");
-        const Answer answer = worst_case(set, p.data(), x.data(), static_cast<int64_t>(p.size()), level, out.data());
-        return std::make_tuple(answer.value, answer.gap, answer.eta, answer.weight);
+        return worst_case(set, p.data(), x.data(), static_cast<int64_t>(p.size()), level, out.data());
     };
-    return nb::class_<Set>(m, name)
+    return nb::class_<Set>(m, name.c_str())
         .def_prop_ro("memory_per_row", [](const Set&) { return Set::MEMORY; })
-        .def("values", values, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
-             nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("q"))
-        .def("sweep", sweep_states)
-        .def("sweep_in_place", in_place, nb::arg("model"), nb::arg("levels"), nb::arg("discount"), nb::arg("pinned"),
-             nb::arg("forbidden").none(), nb::arg("sweeps"), nb::arg("outcome"), nb::arg("memory"), nb::arg("q"))
-        .def("seek_bound", bound, nb::arg("model"), nb::arg("levels"), nb::arg("discount"), nb::arg("pinned"),
-             nb::arg("forbidden").none(), nb::arg("drift"), nb::arg("limit"), nb::arg("most_pairs"), nb::arg("outcome"),
-             nb::arg("memory"), nb::arg("q"))
+        .def_prop_ro("added_per_successor", [](const Set&) { return Set::ADDED_PER_SUCCESSOR; })
+        .def("values", values)
+        .def("sweep", sweep_rows)
+        .def("sweep_in_place", in_place)
+        .def("seek_bound", bound)
         .def("bracket", bracket)
         .def("respond", respond, nb::arg("model"), nb::arg("levels"), nb::arg("outcome"), nb::arg("pairs").none(),
              nb::arg("starts"), nb::arg("lo"), nb::arg("hi"), nb::arg("memory"), nb::arg("data"), nb::arg("penalty"),
              nb::arg("eta"), nb::arg("successors").none() = nb::none())
-        .def_prop_ro("added_per_successor", [](const Set&) { return added_per_successor<Set>(); })
         .def("worst_case", one_row);
 }
 
-// kappa of one row: infinite below its minimum.
+// Sets of states, whose actions nature answers together.
+
+template <class Set, class Memory>
+Levels check_state_call(const Set& set, const ModelArrays& model, const Numbers& levels, const Numbers& outcome,
+                        const Memory& memory, int64_t lo, int64_t hi) {
+    require_range(lo, hi, model.view.n_states);
+    return check_call<Set>(set.rows(), model, levels, model.view.n_states, outcome, memory);
+}
+
+template <class Set> nb::class_<Set> bind_state_set(nb::module_& m, const std::string& name) {
+    const auto sweep = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, int64_t lo,
+                          int64_t hi, Array<double> memory, Array<double> value, Array<double> policy) {
+        const Levels checked = check_state_call(set, model, levels, outcome, memory, lo, hi);
+        require_length(model.view.n_states, "value must have one entry per state", value);
+        require_length(model.view.n_pairs, "policy must have one entry per pair", policy);
+        const nb::gil_scoped_release release;
+        sweep_states(set, model.view, checked, outcome.data(), lo, hi, memory.data(), value.data(), policy.data());
+    };
+    const auto evaluate = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, Numbers policy,
+                             int64_t lo, int64_t hi, Numbers memory, Array<double> value) {
+        const Levels checked = check_state_call(set, model, levels, outcome, memory, lo, hi);
+        require_length(model.view.n_states, "value must have one entry per state", value);
+        require_length(model.view.n_pairs, "policy must have one entry per pair", policy);
+        const nb::gil_scoped_release release;
+        evaluate_states(set, model.view, checked, outcome.data(), policy.data(), lo, hi, memory.data(), value.data());
+    };
+    const auto bracket = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, double scale,
+                            bool given, int64_t lo, int64_t hi, Numbers memory, Array<double> policy,
+                            Array<double> lower, Array<double> upper, Array<double> q) {
+        const Levels checked = check_state_call(set, model, levels, outcome, memory, lo, hi);
+        require_length(model.view.n_states, "lower and upper must have one entry per state", lower, upper);
+        require_length(model.view.n_pairs, "policy and q must have one entry per pair", policy, q);
+        const nb::gil_scoped_release release;
+        bracket_states(set, model.view, checked, outcome.data(), scale, given, lo, hi, memory.data(), policy.data(),
+                       lower.data(), upper.data(), q.data());
+    };
+    const auto respond = [](const Set& set, const ModelArrays& model, Numbers levels, Numbers outcome, bool given,
+                            Numbers policy, Offsets starts, int64_t lo, int64_t hi, Numbers memory, Array<double> data,
+                            Array<double> penalty) {
+        const Levels checked = check_state_call(set, model, levels, outcome, memory, lo, hi);
+        require_length(model.view.n_pairs, "policy and penalty must have one entry per pair", policy, penalty);
+        require(starts.size() == penalty.size() + 1 && starts(penalty.size()) <= static_cast<int64_t>(data.size()),
+                "data must hold all rows");
+        const nb::gil_scoped_release release;
+        respond_states(set, model.view, checked, outcome.data(), given, policy.data(), starts.data(), lo, hi,
+                       memory.data(), data.data(), penalty.data());
+    };
+    return nb::class_<Set>(m, name.c_str())
+        .def_prop_ro("memory_per_row", [](const Set&) { return Set::MEMORY; })
+        .def("sweep", sweep)
+        .def("evaluate", evaluate)
+        .def("bracket", bracket)
+        .def("respond", respond);
+}
+
+// States whose actions share the noise, which this set of rows is about.
+template <class Set> void bind_noise_set(nb::module_& m, const std::string& name) {
+    bind_state_set<SharedNoise<Set>>(m, "Noise" + name);
+    m.def("shared_noise", [](const Set& rows) { return SharedNoise<Set>(rows); });
+}
+
+// The least budget with which nature brings E x down to `target`: infinite below the minimum of x.
 template <class P> double project_row(const P& set, Numbers p, Numbers x, double target) {
     require(p.size() >= 1 && p.size() == x.size(), "p and x must be equally long");
     const Rows<double> row = make_rows<double>(p.data(), x.data(), static_cast<int64_t>(p.size()), 1);
@@ -190,6 +221,28 @@ template <class P> double project_row(const P& set, Numbers p, Numbers x, double
     if (t <= 0.0) return t < 0.0 ? INFINITE : set.project_to_vertex(row).cost;
     std::vector<double> scratch(row.length);
     return set.project_alone(row, t, scratch.data()).cost;
+}
+
+// A divergence D with its penalty and its ball: of rows, of states that share a budget or a price, where P projects the
+// rows, and of states that share the noise. `price_of(divergence)` is what learners need.
+template <class D, class Penalty, class Ball, class P, class PriceOf>
+nb::class_<D> bind_sets_of(nb::module_& m, const std::string& name, PriceOf price_of) {
+    bind_set<Penalty>(m, "Penalized" + name);
+    bind_set<Ball>(m, "Constrained" + name);
+    bind_noise_set<Penalty>(m, "Penalized" + name);
+    bind_noise_set<Ball>(m, "Constrained" + name);
+    bind_state_set<SharedBudget<P, false>>(m, "StateConstrained" + name);
+    bind_state_set<SharedBudget<P, true>>(m, "StatePenalized" + name);
+    m.def("state_constrained", [](const D& divergence) { return SharedBudget<P, false>(P(divergence)); });
+    m.def("state_penalized", [](const D& divergence) { return SharedBudget<P, true>(P(divergence)); });
+    nb::class_<D> bound(m, name.c_str());
+    bound.def("penalized", [](const D& divergence) { return Penalty(divergence); })
+        .def("constrained", [](const D& divergence) { return Ball(divergence); })
+        .def("project", [](const D& divergence, Numbers p, Numbers x, double target) {
+            return project_row(P(divergence), p, x, target);
+        });
+    bind_learners(bound, price_of);
+    return bound;
 }
 
 // f* at one y of the normal form; f*' where `derivative`.
@@ -204,7 +257,7 @@ template <class D> double conjugate_at(const D& divergence, double y, bool deriv
     return derivative ? tilt.slope : tilt.excess + y;
 }
 
-// f, f* and f*' of arrays, and the two sets that a divergence makes.
+// A smooth divergence: f, f* and f*' of arrays as well.
 template <class D, class... Parameters> void bind_divergence(nb::module_& m, const std::string& name) {
     const auto generator = [](const D& divergence, Numbers t, Array<double> out) {
         require(t.size() == out.size(), "t and out must be equally long");
@@ -214,20 +267,13 @@ template <class D, class... Parameters> void bind_divergence(nb::module_& m, con
         require(y.size() == out.size(), "y and out must be equally long");
         for (size_t i = 0; i < y.size(); ++i) out(i) = conjugate_at(divergence, y(i), derivative);
     };
-    bind_set<Penalized<D>>(m, ("Penalized" + name).c_str());
-    bind_set<Constrained<D>>(m, ("Constrained" + name).c_str())
-        .def("project", [](const Constrained<D>& set, Numbers p, Numbers x, double target) {
-            return project_row(SmoothProjection<D>(set.divergence), p, x, target);
-        });
-    nb::class_<D> bound(m, name.c_str());
-    bound.def(nb::init<Parameters...>())
+    const auto price_of = [](const D& divergence) { return SmoothPrice<D>{divergence}; };
+    bind_sets_of<D, Penalized<D>, Constrained<D>, SmoothProjection<D>>(m, name, price_of)
+        .def(nb::init<Parameters...>())
         .def("f", generator)
         .def("conjugate", conjugate)
-        .def("penalized", [](const D& divergence) { return Penalized<D>{divergence}; })
-        .def("constrained", [](const D& divergence) { return Constrained<D>(divergence); });
-    bound.def_prop_ro("k", [](const D& divergence) { return divergence.k; });
-    bound.def_prop_ro("renormalisation", [](const D&) { return D::RENORMALISATION; });
-    bind_learners(bound, [](const D& divergence) { return SmoothPrice<D>{divergence}; });
+        .def_prop_ro("k", [](const D& divergence) { return divergence.k; })
+        .def_prop_ro("renormalisation", [](const D&) { return D::RENORMALISATION; });
 }
 
 }  // namespace robustmdp

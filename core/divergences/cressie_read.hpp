@@ -49,32 +49,22 @@ inline double largest_argument(double k) {
 }
 
 // What all members share.
-struct PowerFamily {
+struct PowerFamily : NormalForm {
     double k;
-    double edge;          // f'(inf)
-    double top;           // y up to which f*' is a number, where there is no edge
-    double floor;         // distance from the edge down to which it is one
-    double near_edge;     // the edge, where y comes close to it: not as k tends to 1
-    double reach;         // |y| up to which the series serves
-    double rounding;      // relative error of f*' and f, in units of EPS
-    double offset = 0.0;  // size of what is subtracted from f* to bring it into normal form
-    Series near;
 
     explicit PowerFamily(double k)
-        : k(k), edge(k < 1.0 ? 1.0 / (1.0 - k) : INFINITE), top(largest_argument(k)),
-          floor(k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0),
-          near_edge(top > 0.5 * edge ? edge : INFINITE), reach(SERIES_REACH / (1.0 + magnitude(k))), rounding(16.0),
-          near(power_series(k)) {}
+        : NormalForm{{},
+                     k < 1.0 ? 1.0 / (1.0 - k) : INFINITE,
+                     largest_argument(k),
+                     k < 1.0 ? larger(LEAST_SHIFT, exponential((k - 1.0) * LOG_LARGEST) / (1.0 - k)) : 0.0,
+                     INFINITE,
+                     SERIES_REACH / (1.0 + magnitude(k)),
+                     power_series(k)},
+          k(k) {
+        if (top > 0.5 * edge) near_edge = edge;
+    }
 
     static constexpr double RENORMALISATION = 0.0;  // D(t/E t) <= (E t)^-k E f(t) needs no other term
-    static constexpr bool EXACT_NEWTON = false;     // does one step of Newton's method end at the root?
-    static constexpr bool CANCELS = true;           // is the cost a difference of larger terms?
-    static constexpr bool LOGARITHMIC = false;      // is f* - y = u - log inner(u) up to a constant?
-    static constexpr bool QUADRATIC = false;        // is f* quadratic between kinks?
-    static constexpr bool HAS_KINK = false;         // is it there for k > 1 only?
-
-    // How far u may rise, or has risen, from the kink of f*' that is there for k > 1.
-    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
     double f(double t) const { return power_generator(k, t); }
 

@@ -5,27 +5,13 @@
 
 namespace robustmdp {
 
-struct JensenShannon {
-    double edge = LOG2;
-    double top = LOG2;
-    double floor = LEAST_SHIFT;
-    double near_edge = LOG2;
-    double reach = 0.02;
-    double rounding = 16.0;
-    double offset = 0.0;
-    Series near;
-
+struct JensenShannon : NormalForm {
     static constexpr double k = 1.0;                 // t^k = t in bounds of t/E t
     static constexpr double RENORMALISATION = LOG2;  // |u f'(u) - f(u)| = |log((u+1)/2)| where u < 1
-    static constexpr bool EXACT_NEWTON = false;
-    static constexpr bool CANCELS = true;
     static constexpr bool LOGARITHMIC = true;
     static constexpr double LOG_OFFSET = 2.0 * LOG2;
-    static constexpr bool QUADRATIC = false;
-    static constexpr bool HAS_KINK = false;
-    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
 
-    JensenShannon() {
+    JensenShannon() : NormalForm{{}, LOG2, LOG2, LEAST_SHIFT, LOG2, 0.02, {}} {
         // f*'' = f*' + f*'^2
         near.b[0] = 1.0;
         for (int j = 0; j < Series::TERMS; ++j) {

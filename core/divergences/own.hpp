@@ -4,7 +4,7 @@
 // formulas, in the same order, stand in NumPy for functions of Python.
 #pragma once
 
-#include "../lanes.hpp"
+#include "tilt.hpp"
 
 namespace robustmdp {
 
@@ -23,6 +23,17 @@ inline double bounded_slope(OwnFunction derivative, double s) {
     constexpr double LARGEST = 1e307;
     const double slope = derivative(s);
     return slope < LARGEST ? larger(slope, 0.0) : LARGEST;
+}
+
+// At s, y = s less the slope of f at 1; f*'' is not known.
+inline Tilt<double> own_tilt(const OwnConjugate& own, double s, double y) {
+    const double t = bounded_slope(own.derivative, s), growth = t - 1.0, value = own.conjugate(s);
+    const double half = 0.5 * (y * growth), bend = own.bend * (y * y * y);
+    const bool is_near = magnitude(y) <= own.near;
+    const double excess = is_near ? half - bend : value - s;
+    // f(t) = s t - f*(s), less its slope at 1
+    const double cost = is_near ? half + bend : y * t - (value - own.slope_at_one);
+    return {t, growth, NOT_A_NUMBER, NOT_A_NUMBER, excess, cost};
 }
 
 constexpr double LARGEST_COST = 1e300;  // what is no number was too large for one
@@ -44,16 +55,11 @@ inline void own_moments(const OwnConjugate& own, const double* p, const double* 
             if (mass == 0.0) continue;  // padding
             const double anchor = at_edge[i] ? own.slope_at_infinity : own.slope_at_one;
             const double s = anchor - (d * theta[i] + shift[i]);
-            const double t = bounded_slope(own.derivative, s);
-            const double y = s - own.slope_at_one, growth = t - 1.0, value = own.conjugate(s);
-            const double half = 0.5 * (y * growth), bend = own.bend * (y * y * y);
-            const bool is_near = magnitude(y) <= own.near;
-            // f(t) = s t - f*(s), less its slope at 1
-            const double cost = is_near ? half + bend : y * t - (value - own.slope_at_one);
-            out.miss[i] += mass * growth;
-            out.excess[i] += mass * (is_near ? half - bend : value - s);
-            out.cost[i] += mass * smaller(cost, LARGEST_COST);
-            out.mean[i] += mass * t * d;
+            const Tilt<double> tilt = own_tilt(own, s, s - own.slope_at_one);
+            out.miss[i] += mass * tilt.growth;
+            out.excess[i] += mass * tilt.excess;
+            out.cost[i] += mass * smaller(tilt.cost, LARGEST_COST);
+            out.mean[i] += mass * tilt.slope * d;
         }
     }
 }

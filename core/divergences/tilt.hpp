@@ -29,13 +29,22 @@ template <class T> struct Powers {
     T below, mean, above;
 };
 
+// What most formulas of f* have in common.
+struct FormulaTraits {
+    static constexpr bool EXACT_NEWTON = false;  // does one step of Newton's method end at the root?
+    static constexpr bool CANCELS = true;        // is the cost a difference of larger terms?
+    static constexpr bool LOGARITHMIC = false;   // is f* - y = u - log inner(u) up to a constant?
+    static constexpr bool QUADRATIC = false;     // is f* quadratic between kinks?
+    static constexpr bool HAS_KINK = false;      // is it there for k > 1 only?
+
+    // How far u may rise, or has risen, from the kink of f*' that is there for k > 1.
+    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
+};
+
 // Powers of y near 0, where the plain formulas cancel: f*'(y) = sum of b[j] y^j, b[0] = 1.
-struct Series {
+struct Series : FormulaTraits {
     static constexpr int TERMS = 12;
     static constexpr bool CANCELS = false;
-    static constexpr bool QUADRATIC = false;
-    static constexpr bool LOGARITHMIC = false;
-    static constexpr bool HAS_KINK = false;
     double b[TERMS + 1];
 
     template <class T> [[gnu::always_inline]] Tilt<T> at(T, T u) const {
@@ -50,7 +59,18 @@ struct Series {
         }
         return {growth * y + 1.0, growth * y, curvature, broadcast<T>(2.0 * b[2]), excess * y * y, cost * y * y};
     }
-    template <class T> static T clearance(T) { return broadcast<T>(INFINITE); }
+};
+
+// The numbers of one divergence.
+struct NormalForm : FormulaTraits {
+    double edge;             // f'(inf)
+    double top;              // y up to which f*' is a number, where there is no edge
+    double floor;            // distance from the edge down to which it is one
+    double near_edge;        // the edge, where y comes close to it: not as k tends to 1
+    double reach;            // |y| up to which the series serves
+    Series near;
+    double rounding = 16.0;  // relative error of f*' and f, in units of EPS
+    double offset = 0.0;     // size of what is subtracted from f* to bring it into normal form
 };
 
 constexpr double LEAST_SHIFT = 1e-290;  // nearer to the edge of its domain, f*' is not a number

@@ -8,24 +8,22 @@
 //
 // The dual variable is kept as its distance from the average Q, so that it moves along when all values shift, and takes
 // implicit Newton steps, scaled by a running mean of f*'' and by this sample's own, so that rare outcomes with a huge
-// ratio do not throw it. No likelihood ratio may exceed what the visits of the lowest successor speak for.
+// ratio do not throw it. The visits of the lowest successor limit the likelihood ratio.
 //
 // Early on all values share most of their error: where nothing ends it is extrapolated at steps n_pairs * 2^k,
 // and Q is averaged only after a few horizons 1/(1 - discount).
 #pragma once
 
+#include "learner.hpp"
 #include "price.hpp"
-#include "state.hpp"
-
-#include <algorithm>
 
 namespace robustmdp {
 
-template <class Price> class Follower {
+template <class Price> class Follower final : public Learner {
 public:
     Follower(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
              const Steps& eta_steps)
-        : price_(price), settings_(settings), tables_(tables), q_steps_(q_steps), eta_steps_(eta_steps),
+        : Learner(settings, tables, tables.average), price_(price), q_steps_(q_steps), eta_steps_(eta_steps),
           range_(make_range(settings, tables.extent[0], tables.extent[1])), inverse_(inverse_of(settings.levels[0])),
           horizon_(1.0 / (1.0 - settings.discount)) {
         // Up to this distance above the lowest outcome, in weights, a ratio stays below 2, which four visits allow.
@@ -36,7 +34,7 @@ public:
     }
 
     // A block of transitions of all replications, from step `first` on.
-    void absorb(int64_t first, const Experience& seen) {
+    void absorb(int64_t first, const Transitions& seen) override {
         const int64_t n = tables_.replications;
         for (int64_t step = 0; step < seen.length; ++step) {
             const Clock clock = read_clock(first + step);
@@ -138,7 +136,7 @@ private:
         return steps == rounds * tables_.n_pairs && (rounds & (rounds - 1)) == 0;
     }
 
-    // Move all values by the error that they share, as far as residuals since the last time tell it.
+    // Move all values by the error that they share, as estimated from the residuals since the last time.
     void remove_shared_error(int64_t replication) {
         const double shift = tables_.shared_error[replication].estimate(horizon_);
         tables_.shared_error[replication].restart();
@@ -390,7 +388,7 @@ private:
         scatter(tables_.excess, visit.cell, select(limited, usual + rate * (magnitude(excess) - usual), usual));
     }
 
-    // What they tell of the shared error; those of a first visit are about a placeholder.
+    // For the estimate of the shared error; those of a first visit are about a placeholder.
     template <class T> void note_residuals(const Visit<T>& visit, T residual, T step, int64_t replication) {
         const double share = 1.0 / static_cast<double>(tables_.n_pairs);
         for_lanes<T>([&](int l) {
@@ -422,8 +420,6 @@ private:
     }
 
     const Price price_;
-    const LearnerSettings settings_;
-    const LearnerState tables_;
     const Steps &q_steps_, &eta_steps_;
     const Range<double> range_;  // where it is known
     const double inverse_;       // of the weight, where it is one for all

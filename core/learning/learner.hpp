@@ -1,9 +1,10 @@
 // Learners as objects: what the loops over worlds know of them.
 #pragma once
 
-#include "follow.hpp"
-#include "printed.hpp"
 #include "world.hpp"
+
+#include <algorithm>
+#include <optional>
 
 namespace robustmdp {
 
@@ -11,57 +12,45 @@ class Learner {
 public:
     virtual ~Learner() = default;
 
-    virtual void absorb(int64_t first, const Experience& seen) = 0;
+    virtual void absorb(int64_t first, const Transitions& seen) = 0;
 
-    // The values that its greedy actions are greedy for.
-    virtual const double* values() const = 0;
-
-    virtual const LearnerState& tables() const = 0;
+    const LearnerState& tables() const { return tables_; }
 
     // Epsilon-greedy from one uniform number; ties, also among what nobody has tried, go to any of them.
     int64_t choose(int64_t replication, int64_t state, double u, double epsilon) const {
-        const LearnerState& own = tables();
-        const int64_t first = own.state_ptr[state], size = own.state_ptr[state + 1] - first;
+        const int64_t first = tables_.state_ptr[state], size = tables_.state_ptr[state + 1] - first;
         // The same number says whether to explore and, rescaled, what.
         if (u < epsilon)
-            return first + smaller_of(static_cast<int64_t>(u / epsilon * static_cast<double>(size)), size - 1);
-        const double* row = values() + replication * own.n_pairs + first;
-        const int64_t best = own.greedy[replication * own.n_states + state] - first;
+            return first + std::min(static_cast<int64_t>(u / epsilon * static_cast<double>(size)), size - 1);
+        const double* row = values_ + replication * tables_.n_pairs + first;
+        const int64_t best = tables_.greedy[replication * tables_.n_states + state] - first;
         int64_t ties = 0;
         for (int64_t a = 0; a < size; ++a) ties += row[a] == row[best];
         if (ties <= 1) return first + best;
         int64_t wanted =
-            smaller_of(static_cast<int64_t>((u - epsilon) / (1.0 - epsilon) * static_cast<double>(ties)), ties - 1);
+            std::min(static_cast<int64_t>((u - epsilon) / (1.0 - epsilon) * static_cast<double>(ties)), ties - 1);
         for (int64_t a = 0; a < size; ++a)
             if (row[a] == row[best] && wanted-- == 0) return first + a;
         return first + best;
     }
 
-private:
-    static int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
-};
+protected:
+    // Greedy actions are greedy for `values`.
+    Learner(const LearnerSettings& settings, const LearnerState& tables, const double* values)
+        : settings_(settings), tables_(tables), values_(values) {}
 
-template <class Algorithm, bool AVERAGED> class LearnerOf final : public Learner {
-public:
-    template <class Price>
-    LearnerOf(const Price& price, const LearnerSettings& settings, const LearnerState& tables, const Steps& q_steps,
-              const Steps& eta_steps)
-        : tables_(tables), algorithm_(price, settings, tables, q_steps, eta_steps) {}
-
-    void absorb(int64_t first, const Experience& seen) override { algorithm_.absorb(first, seen); }
-    const double* values() const override { return AVERAGED ? tables_.average : tables_.q; }
-    const LearnerState& tables() const override { return tables_; }
-
-private:
+    const LearnerSettings settings_;
     const LearnerState tables_;
-    Algorithm algorithm_;
+
+private:
+    const double* const values_;
 };
 
 // Who chooses the actions in a world that the core draws from: fixed probabilities (none: uniform), or epsilon-greedy.
 struct Behaviour {
     const int64_t* state_ptr;
     AliasTable probabilities;
-    const Steps* epsilon;  // null: the probabilities
+    std::optional<Steps> epsilon;
 
     int64_t draw(int64_t state, double u) const {
         const int64_t first = state_ptr[state], size = state_ptr[state + 1] - first;
@@ -88,7 +77,7 @@ void learn_online(Learner& learner, const World<Sampler>& world, const Behaviour
             world.follow_policy(first + step, start, now, room,
                                 [&](int64_t, int64_t s, double u) { return behaviour.draw(s, u); });
         }
-        learner.absorb(first + step, room.seen());
+        learner.absorb(first + step, room);
     }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../divergences/own.hpp"
-#include "../divergences/tilt.hpp"
 
 namespace robustmdp {
 
@@ -54,15 +53,7 @@ struct OwnPrice {
 
     Tilt<double> at(double y) const {
         if (y >= edge()) return {INFINITE, INFINITE, INFINITE, INFINITE, INFINITE, INFINITE};
-        const double s = y + own.slope_at_one, t = bounded_slope(own.derivative, s), value = own.conjugate(s);
-        const double half = 0.5 * (y * (t - 1.0)), bend = own.bend * (y * y * y);
-        const bool is_near = magnitude(y) <= own.near;
-        return {t,
-                t - 1.0,
-                NOT_A_NUMBER,
-                NOT_A_NUMBER,
-                is_near ? half - bend : value - s,
-                is_near ? half + bend : y * t - (value - own.slope_at_one)};
+        return own_tilt(own, y + own.slope_at_one, y);
     }
 };
 

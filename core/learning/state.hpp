@@ -4,12 +4,42 @@
 // variable is discount * eta, the weight discount * weight, and f is in normal form.
 #pragma once
 
-#include "shared_error.hpp"
-#include "steps.hpp"
-
-#include "../sweep.hpp"
+#include "../rows.hpp"
+#include "cells.hpp"
 
 namespace robustmdp {
+
+// The error that all values share, which learning by steps mends last: scalar extrapolation (Porteus 1971).
+//
+// Where Q = Q* - b, the same b at all pairs, targets lie (1 - discount) b above Q on average. Residuals r = target - Q
+// therefore estimate b, each pair with the same weight (1/visits), less what steps have moved since. Endings fix
+// values by themselves, and those that decay on the way to them share no error: then nothing is extrapolated.
+struct SharedError {
+    double residual, squares, cross, weights;  // sums of w r, (w r)^2, w^2 r and w^2, where w = 1/visits
+    double weight;                             // sum of w
+    double moved, ahead;                       // mean of Q's steps over all pairs, and sum of w times it until then
+    double endings;                            // that were seen, ever
+
+    void add(double r, double w, double step) {
+        residual += w * r;
+        squares += w * w * r * r;
+        cross += w * w * r;
+        weights += w * w;
+        weight += w;
+        ahead += w * moved;
+        moved += step;
+    }
+
+    // b, shrunk by its variance (James and Stein's positive part), so that noise alone moves little.
+    double estimate(double horizon) const {
+        if (weight == 0.0 || endings > 0.0) return 0.0;
+        const double mean = residual / weight, b = horizon * mean - (moved - ahead / weight), unit = horizon / weight;
+        const double variance = larger(squares - mean * (2.0 * cross - mean * weights), 0.0) * unit * unit;
+        return b * b > variance ? b - variance / b : 0.0;
+    }
+
+    void restart() { *this = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, endings}; }
+};
 
 // Tables of several replications, one after the other, so that their updates, which do not wait for each other,
 // overlap. A cell is a pair of one replication. Tables that a learner has no use for are null.
@@ -28,7 +58,7 @@ struct LearnerState {
     float* lowest_offset;       // the same less the anchor, where it is a bound only
     uint32_t* lowest_count;     // visits that led to the lowest successor
     int32_t* greedy;            // of each state, the pair with the largest Q
-    SharedError* shared_error;  // of each replication, what residuals tell of it
+    SharedError* shared_error;  // of each replication, its estimate
     double* extent;             // of each replication, the least and the largest reward
     int64_t* diverged;          // of each replication, the step at which Q was no longer finite, or -1
     const double* mixture;      // of each pair, its share in the policy whose value is learned; null: greedy actions
@@ -63,19 +93,28 @@ template <class T> struct Sample {
 };
 
 // Transitions of all replications, entry [step * replications + r]; the successor n_states is the end.
-struct Experience {
-    const int32_t* states;
-    const int32_t* pairs;
-    const double* rewards;
-    const int32_t* following;
+struct Transitions {
+    int32_t* states;
+    int32_t* pairs;
+    double* rewards;
+    int32_t* following;
     int64_t length;
+
+    Transition operator[](int64_t at) const { return {states[at], pairs[at], following[at], rewards[at]}; }
+
+    void put(int64_t at, const Transition& seen) const {
+        states[at] = static_cast<int32_t>(seen.state);
+        pairs[at] = static_cast<int32_t>(seen.pair);
+        rewards[at] = seen.reward;
+        following[at] = static_cast<int32_t>(seen.successor);
+    }
 
     // Of the replications from entry `first` on.
     template <class T> [[gnu::always_inline]] Sample<T> sample(int64_t first) const {
         const auto read = [first](const int32_t* column) {
             return places<T>([=](int l) { return column[first + l]; });
         };
-        return {read(states), read(pairs), read(following), load_entries<T>(rewards + first)};
+        return {read(states), read(pairs), read(following), load<T>(rewards + first)};
     }
 };
 

@@ -1,29 +1,78 @@
 // A world that the core draws from: a model, or a user's simulator in machine code.
 #pragma once
 
-#include "alias.hpp"
 #include "state.hpp"
-#include "streams.hpp"
 
 #include <algorithm>
 
 namespace robustmdp {
 
-// Room for transitions of all replications, entry [step * replications + r].
-struct Transitions {
-    int32_t* states;
-    int32_t* pairs;
-    double* rewards;
-    int32_t* following;
-    int64_t length;
+// 64 random bits at `position` of the stream `key`, so that a run can stop, resume or be split anywhere. SplitMix64: a
+// bijective scramble of key + position * golden ratio.
+inline uint64_t random_bits(uint64_t key, uint64_t position) {
+    uint64_t z = key + position * 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
 
-    Experience seen() const { return {states, pairs, rewards, following, length}; }
+// The number in [0, 1) of their upper 53 bits.
+inline double unit_interval(uint64_t bits) { return static_cast<double>(static_cast<int64_t>(bits >> 11)) * 0x1p-53; }
 
-    void put(int64_t at, const Transition& seen) const {
-        states[at] = static_cast<int32_t>(seen.state);
-        pairs[at] = static_cast<int32_t>(seen.pair);
-        rewards[at] = seen.reward;
-        following[at] = static_cast<int32_t>(seen.successor);
+inline double uniform(uint64_t key, uint64_t position) { return unit_interval(random_bits(key, position)); }
+
+// Drawing from rows of probabilities in constant time: Walker's alias tables, 12 bytes per entry. A row of n outcomes
+// keeps, for each of n equally likely columns, the probability of staying in it and the outcome to go to otherwise.
+struct AliasTable {
+    std::vector<double> keep;
+    std::vector<int32_t> other;  // counted from the row's first entry
+
+    bool empty() const { return keep.empty(); }
+
+    // Vose's method; rows sum to about 1.
+    void fill(const int64_t* indptr, int64_t n_rows, const double* p) {
+        keep.resize(static_cast<uint64_t>(indptr[n_rows]));
+        other.resize(keep.size());
+        std::vector<int32_t> small, large;
+        for (int64_t row = 0; row < n_rows; ++row)
+            fill_row(indptr[row], indptr[row + 1] - indptr[row], p, small, large);
+    }
+
+    // An entry of the row that starts at `first`, from one uniform number: its column, then its coin.
+    int64_t draw(int64_t first, int64_t size, double u) const {
+        const double scaled = u * static_cast<double>(size);
+        const int64_t column =
+            static_cast<int64_t>(scaled);  // < size, for u <= 1 - 2^-53 and rows are shorter than 2^53
+        const int64_t partner = other[first + column];
+        // Without a branch, which would be guessed wrongly as often as not.
+        const int64_t stays = scaled - static_cast<double>(column) < keep[first + column];
+        return first + partner + (column - partner) * stays;
+    }
+
+private:
+    void fill_row(int64_t first, int64_t size, const double* p, std::vector<int32_t>& small,
+                  std::vector<int32_t>& large) {
+        double total = 0.0;
+        for (int64_t j = 0; j < size; ++j) total += p[first + j];
+        small.clear();
+        large.clear();
+        for (int32_t j = 0; j < size; ++j) {
+            keep[first + j] = p[first + j] * static_cast<double>(size) / total;
+            other[first + j] = j;
+            (keep[first + j] < 1.0 ? small : large).push_back(j);
+        }
+        while (!small.empty() && !large.empty()) {
+            const int32_t poor = small.back(), rich = large.back();
+            small.pop_back();
+            other[first + poor] = rich;
+            keep[first + rich] -= 1.0 - keep[first + poor];
+            if (keep[first + rich] < 1.0) {
+                large.pop_back();
+                small.push_back(rich);
+            }
+        }
+        for (const int32_t j : small) keep[first + j] = 1.0;  // what rounding left over
+        for (const int32_t j : large) keep[first + j] = 1.0;
     }
 };
 

@@ -127,7 +127,7 @@ class DefaultState(TransitionState):
             "average": np.full(cells, _initial(shape, learner.initial)),
             "visits": np.zeros(cells, np.uint32),
             "greedy": np.tile(np.asarray(shape.state_ptr[:-1], dtype=np.int32), replications),
-            "shared_error": np.zeros(8 * replications),  # a record of core/learning/shared_error.hpp each
+            "shared_error": np.zeros(8 * replications),  # a record of core/learning/state.hpp each
         }
         if level.is_robust:
             tables["lowest"] = np.full(cells, -1, np.int32)
@@ -314,7 +314,7 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
 
 
 class PrintedGenerativeState(_PrintedState):
-    """Algorithm 1 as printed (core/learning/refine.hpp): V is frozen for an outer iteration over all pairs."""
+    """Algorithm 1 as printed (core/learning/printed.hpp): V is frozen for an outer iteration over all pairs."""
 
     by_visits = False
 
