@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from robustmdp import _checks
-from robustmdp.io.words import quote_error
-from robustmdp.models.frames import is_text
-from robustmdp.models.naming import KINDS, Named
+from robustmdp.io.text import quote_error
 
 _MEGABYTE = 1 << 20
 _SMALL = 16 * _MEGABYTE
@@ -97,8 +95,7 @@ def ahead(items: Iterator[Any]) -> Generator[Any, None, None]:
             yield item
 
 
-def are_text(schema: Any, columns: Mapping[str, str]) -> Named:
-    """Do both columns of states, and that of actions, hold text?"""
-    kinds = {name: schema.field(own).type for name, own in columns.items()}
-    states, actions = (all(is_text(kinds[name]) for name in listed) for listed in KINDS.values())
-    return states, actions
+def is_number_type(kind: Any) -> bool:
+    """Is it a type of integers or floating-point numbers?"""
+    types = pyarrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind))

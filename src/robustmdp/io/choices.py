@@ -14,9 +14,8 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import IntArray
-from robustmdp.io.delimited import NUMBER, WHOLE, is_number
 from robustmdp.io.labelling import END, INIT
-from robustmdp.io.words import shown
+from robustmdp.io.text import NUMBER, WHOLE, is_number, shown
 from robustmdp.models import MDP
 from robustmdp.models.assembly import LARGEST
 
@@ -37,18 +36,16 @@ class Lines:
     """A text file, as messages speak of it; rows are numbers of lines."""
 
     path: Path
+    may_be_log = False
 
     @property
     def name(self) -> str:
-        """As in messages."""
         return self.path.name
 
     def label(self, column: str) -> str:
-        """The fields have no names of their own."""
-        return column
+        return column  # fields have no names of their own
 
     def place(self, line: int) -> str:
-        """Where something stands."""
         return f"line {line} of {self.name}"
 
     def number(self, what: str, text: str, line: int) -> float:

@@ -2,115 +2,30 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.io.delimited import NUMBER, WHOLE
 from robustmdp.io.labelling import NO_LABELLING, Labelling
-from robustmdp.io.words import shown
-from robustmdp.models import naming
-from robustmdp.models.assembly import Block, Origin
+from robustmdp.io.text import NUMBER, WHOLE, shown
+from robustmdp.models.assembly import Block
 from robustmdp.models.columns import Place, array_of
 from robustmdp.models.transitions import RawColumns
+
+if TYPE_CHECKING:
+    from robustmdp.io.choices import Lines
+    from robustmdp.io.model_tables import TransitionTable
+
+Source: TypeAlias = "TransitionTable | Columns"
 
 _WHOLE = 2.0**53  # from here on not every whole number is a float
 _MOST = np.iinfo(np.int64).max
 NONE = np.empty(0, np.int64)  # the column of outcomes where there is none
-
-
-class Named(Origin, Protocol):
-    """Where transitions come from, with a name."""
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-
-
-class Source(Named, Protocol):
-    """Transitions in a file, read as often as asked."""
-
-    @property
-    def length(self) -> int:
-        """How many transitions there can be at most; 36 bytes are set aside for each, and used for those that come."""
-
-    @property
-    def n_states(self) -> int | None:
-        """How many states it promises."""
-
-    @property
-    def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
-        """Of states and actions, where it has some."""
-
-    @property
-    def labelling(self) -> Labelling:
-        """Labels of states and initial states, where it has some."""
-
-    def blocks(self) -> Iterator[Block]:
-        """All transitions."""
-
-
-class TransitionTable(Named):
-    """A table of transitions in a file, read column by column; states and actions may have names.
-
-    It is read twice where they have: for all names, which are sorted, and for the transitions.
-    """
-
-    labelling = NO_LABELLING
-    named: naming.Named
-
-    @abstractmethod
-    def raw_blocks(self, names: Sequence[str]) -> Iterator[RawColumns]:
-        """The columns with these names of ours as they are, in blocks of any size."""
-
-    @property
-    @abstractmethod
-    def column_names(self) -> Sequence[str]:
-        """Our names of all columns that it has."""
-
-    @cached_property
-    def numberings(self) -> naming.Numberings:
-        """Of the states and the actions."""
-        census = naming.Census(self.named, self.label)
-        for raw, place in self._placed(naming.named_columns(self.named)):
-            census.add(raw, place)
-        return census.numberings
-
-    @property
-    def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
-        states, actions = (None if each is None else each.names for each in self.numberings)
-        return states, actions
-
-    @property
-    def n_states(self) -> int | None:
-        states, _ = self.names
-        return None if states is None else len(states)
-
-    def blocks(self) -> Iterator[Block]:
-        for raw, place in self._placed(self.column_names):
-            numbered = dict(raw)
-            for listed, numbering in zip(naming.KINDS.values(), self.numberings, strict=True):
-                if numbering is not None:
-                    numbered |= {name: numbering.encode(self.label(name), raw[name], place) for name in listed}
-            yield to_block(numbered, self, place)
-
-    def _placed(self, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
-        seen = 0
-        for raw in self.raw_blocks(names) if names else ():
-            first = seen
-
-            def place(name: str, row: int, first: int = first) -> str:
-                return self.place(first + row)
-
-            yield raw, place
-            seen += len(raw[names[0]])
 
 
 @dataclass(frozen=True)
@@ -120,7 +35,7 @@ class Columns:
     Where these have intervals, `columns.probability` holds the lower bounds and `upper` the upper ones.
     """
 
-    origin: Named
+    origin: Lines | TransitionTable
     columns: Block
     rows: IntArray
     n_states: int | None = None
@@ -138,6 +53,10 @@ class Columns:
 
     def blocks(self) -> Iterator[Block]:
         yield self.columns
+
+    @property
+    def may_be_log(self) -> bool:
+        return self.origin.may_be_log
 
     def label(self, column: str) -> str:
         return self.origin.label(column)
@@ -170,14 +89,14 @@ def in_order(source: Source) -> Columns:
     return columns.take(np.lexsort((columns.columns.action, columns.columns.state)))
 
 
-def to_block(raw: RawColumns, source: Named, place: Place) -> Block:
-    """Columns as they are in a file, with their types."""
+def to_block(raw: RawColumns, label: Callable[[str], str], place: Place) -> Block:
+    """Columns as they are in a file, with their types; `label` is what the file calls one."""
     arrays = {name: array_of(name, column) for name, column in raw.items()}
 
     def refuse(wrong: Any, name: str, kind: str) -> None:
         row = int(np.argmax(wrong))
         value = arrays[name][row : row + 1].tolist()[0]
-        _checks.fail(f"{source.label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
+        _checks.fail(f"{label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
 
     def whole(name: str) -> IntArray:
         values = arrays[name]

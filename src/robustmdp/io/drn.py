@@ -13,10 +13,9 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.io.choices import BATCH, Lines, by_label, labels_by_state, written_labels
 from robustmdp.io.columns import NONE, Columns
-from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.labelling import to_labelling
-from robustmdp.io.words import shown
+from robustmdp.io.text import open_text, shown
 from robustmdp.models.assembly import Block
 
 _COMMENT = "//"

@@ -11,11 +11,10 @@ import msgspec
 from robustmdp import _checks, _types
 from robustmdp._files import replace_files, resolve_target
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
+from robustmdp.io.formats import GYMNASIUM, Format, check_ability, chosen, main_file, model_files
 from robustmdp.io.meta import Meta, beside, describe_losses, notes_on, write_meta
-from robustmdp.io.outcomes import models_of
 from robustmdp.io.policies import write_solution
-from robustmdp.io.rows import Read, model_of
+from robustmdp.io.rows import Read, model_of, models_of
 from robustmdp.io.streaming import write_source
 from robustmdp.io.tables import write_table
 from robustmdp.io.together import check_replaceable, checksums, read_together
@@ -60,7 +59,7 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     file, kind = find_file(path, format)
 
     def build(meta: Meta | None) -> Read:
-        opened = kind.open(file, meta is not None)
+        opened = kind.open(file, numbered=meta is not None) if kind.choices else kind.open(file)
         if not isinstance(opened, MDP):
             return model_of(opened, meta, _discount(discount, meta, file.name))
         check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
@@ -87,15 +86,10 @@ def read_outcomes(
     """
     _types.check_arguments(read_outcomes, locals())
     file, kind = find_file(path, format)
-
-    def build(meta: Meta | None) -> list[Read]:
-        opened = kind.open(file, meta is not None)
-        if isinstance(opened, MDP) or not kind.outcomes:
-            able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
-            _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
-        return models_of(opened, meta, _discount(discount, meta, file.name))
-
-    found = read_together(file, kind, build)
+    check_ability("outcomes", file, kind)
+    found = read_together(
+        file, kind, lambda meta: models_of(kind.open(file), meta, _discount(discount, meta, file.name))
+    )
     warn_of_stays(found, file.name)
     return [each.mdp for each in found]
 
@@ -160,7 +154,7 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
         "successor: write mdp.without_noise() to merge outcomes",
     )
     file = main_file(path, format)
-    notes = notes_on(model, choices=format.choices) if format.noted else None
+    notes = None if format.read_notes is None else notes_on(model, choices=format.choices)
     kept = notes if with_notes else None
     check_replaceable(file, format)
     files = model_files(file, format)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.io.words import shown
+from robustmdp.io.text import shown
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_label_room
 from robustmdp.models.labels import Labels, checked_probabilities, read_only

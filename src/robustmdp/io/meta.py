@@ -13,7 +13,7 @@ from robustmdp.io.bounds import implies
 from robustmdp.io.choices import written_initial_states, written_state_labels
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.labelling import to_pairs, uniform
-from robustmdp.io.words import listed, quote_error
+from robustmdp.io.text import listed, quote_error
 from robustmdp.models import MDP
 
 VERSION = 1

@@ -19,9 +19,8 @@ from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray, IntArray
 from robustmdp._files import replace_file
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
-from robustmdp.io.delimited import is_number
 from robustmdp.io.tables import format_of, write_csv, write_parquet
-from robustmdp.io.words import listed, quote_error, shown
+from robustmdp.io.text import is_number, listed, quote_error, shown
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table

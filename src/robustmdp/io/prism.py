@@ -27,10 +27,9 @@ from robustmdp.io.choices import (
     written_state_labels,
 )
 from robustmdp.io.columns import NONE, Columns
-from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.labelling import DEADLOCK, INIT, NO_LABELLING, Labelling, to_labelling
-from robustmdp.io.words import shown
+from robustmdp.io.text import open_text, shown
 from robustmdp.models.assembly import Block
 
 COMPANIONS = (".sta", ".lab", ".srew", ".trew")

@@ -8,10 +8,10 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.io.columns import Source, in_order
+from robustmdp.io.columns import Columns, Source, in_memory, in_order
 from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
-from robustmdp.io.words import shown
+from robustmdp.io.text import shown
 from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, to_mdp
 from robustmdp.models.consistency import check_room
@@ -84,6 +84,7 @@ def _normalise(rows: Rows, source: Source) -> None:
             f"the probabilities of state {name_of(source, 0, state)} and action {name_of(source, 1, action)} "
             f"must sum to 1: got {total:.9g} "
             f"at {source.place(_first_row(source, state, action))}"
+            + ("; if it is a log, estimate a model as in rm.estimate(rm.read_log(path))" if source.may_be_log else "")
         )
 
     row_sums.normalise(rows.indptr, rows.probabilities, describe, in_place=True)
@@ -221,4 +222,36 @@ def _check_means(rows: Rows, noted: FloatArray, name: str) -> None:
         _checks.fail(
             f"the rewards in {name}.meta.json must have the means that {name} has: {means[pair]:g} is not "
             f"{rows.rewards[starts[pair]]:g} at state {rows.states[pair]}; delete the notes if the file was changed"
+        )
+
+
+def models_of(source: Source, meta: Meta | None, discount: float) -> list[Read]:
+    """One per outcome number, in their order; each must be given at every pair."""
+    columns = in_memory(source)
+    if not len(columns.columns.outcome):
+        return [model_of(columns, meta, discount)]
+    largest = int(max(columns.columns.state.max(), columns.columns.next_state.max()))
+    columns = columns.take(columns.columns.probability != 0)  # as in `model_of`
+    outcome = columns.columns.outcome
+    numbers = np.unique(outcome)
+    _checks.must(numbers.size > 0, f"{source.name} must hold at least one transition: got none")
+    _check_complete(columns, len(numbers))
+    return [model_of(columns.take(outcome == number).of_size(largest + 1), meta, discount) for number in numbers]
+
+
+def _check_complete(columns: Columns, count: int) -> None:
+    state, action, _, _, _, outcome = columns.columns
+    order = np.lexsort((outcome, action, state))
+    new_pair = np.append(True, (np.diff(state[order]) != 0) | (np.diff(action[order]) != 0))
+    new = new_pair | np.append(True, np.diff(outcome[order]) != 0)
+    starts = np.flatnonzero(new_pair)
+    lacking = np.flatnonzero(np.add.reduceat(new, starts, dtype=np.int64) != count)
+    if lacking.size:
+        row = order[starts[lacking[0]]]
+        present = set(outcome[(state == state[row]) & (action == action[row])].tolist())
+        missing = next(number for number in np.unique(outcome).tolist() if number not in present)
+        _checks.fail(
+            f"every outcome must be given at every pair: outcome {missing} is missing at state "
+            f"{name_of(columns, 0, state[row])} and action {name_of(columns, 1, action[row])} of {columns.name} "
+            f"({columns.place(int(row))})"
         )

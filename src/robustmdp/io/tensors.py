@@ -18,8 +18,8 @@ from robustmdp import _checks
 from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.meta import Meta, decoded, notes_on
+from robustmdp.io.text import quote_error, shown
 from robustmdp.io.validation import checked_model
-from robustmdp.io.words import quote_error, shown
 from robustmdp.models import MDP
 
 # The wide ones come first, so that all of them lie at multiples of their size.

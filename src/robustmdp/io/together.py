@@ -34,7 +34,7 @@ def read_together(file: Path, format: Format, build: Callable[[Meta | None], Res
 
 
 def _read_once(file: Path, format: Format, build: Callable[[Meta | None], Result]) -> Result:
-    notes = format.read_notes(file) if format.noted else None
+    notes = None if format.read_notes is None else format.read_notes(file)
     found = build(notes)
     if notes is not None and notes.sha256 is not None:
         _checks.must(
@@ -72,7 +72,7 @@ def checksums(files: Sequence[Path]) -> tuple[str, ...]:
 
 def check_replaceable(file: Path, format: Format) -> None:
     """Refuse to write a model over companions or notes that this package did not write beside that file."""
-    if not format.noted:
+    if format.read_notes is None:
         return
     companions = [path for path in model_files(file, format)[1:] if path.exists()]
     notes = read_meta(file)
