@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustmdp import _checks, _plugins
-from robustmdp.io import drn, model_tables, prism, tensors
+from robustmdp.io import drn, mapped, model_tables, prism, tensors
 from robustmdp.io.meta import Meta, read_meta
 from robustmdp.io.model_tables import TransitionTable
 from robustmdp.models import MDP
@@ -84,7 +84,7 @@ FORMATS = {
             "safetensors.zst",
             (".safetensors.zst",),
             "our own, compressed",
-            tensors.read_compressed,
+            mapped.read_compressed,
             tensors.write_compressed,
             read_notes=None,
             apart=True,
@@ -93,7 +93,7 @@ FORMATS = {
             "safetensors",
             (".safetensors",),
             "our own, opened at once at any size",
-            tensors.read_tensors,
+            mapped.read_tensors,
             tensors.write_tensors,
             read_notes=None,
             apart=True,

@@ -19,7 +19,6 @@ from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.meta import Meta, decoded, notes_on
 from robustmdp.io.text import quote_error, shown
-from robustmdp.io.validation import checked_model
 from robustmdp.models import MDP
 
 # The wide ones come first, so that all of them lie at multiples of their size.
@@ -31,7 +30,7 @@ _MODEL_TYPES = {
     "initial": "F64",
     "indices": "I32",
     "actions": "I32",
-    "labels": "BOOL",
+    "labels": "BOOL",  # (n_labels * n_states,), one behind the other; their names are in the notes
 }
 # A solution in shards is written with the worst-case model: entries per state, or per pair of state and action.
 _SOLUTION_TYPES = {
@@ -63,26 +62,16 @@ class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
     data_offsets: tuple[int, int]
 
 
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What the format says of its tensors, and our notes."""
-
-    metadata: dict[str, str] = msgspec.field(name="__metadata__")
-    indptr: _Tensor
-    state_ptr: _Tensor
-    probabilities: _Tensor
-    rewards: _Tensor
-    indices: _Tensor
-    actions: _Tensor
-    initial: _Tensor | None = None
-    labels: _Tensor | None = None  # (n_labels * n_states,), one behind the other; their names are in the notes
-    value: _Tensor | None = None
-    lower: _Tensor | None = None
-    upper: _Tensor | None = None
-    policy: _Tensor | None = None
-    policy_probabilities: _Tensor | None = None
-    q: _Tensor | None = None
-    penalty: _Tensor | None = None
-    eta: _Tensor | None = None
+_OPTIONAL = ("initial", "labels", *_SOLUTION_TYPES)
+_Header: Any = msgspec.defstruct(
+    "_Header",
+    [
+        ("metadata", dict[str, str], msgspec.field(name="__metadata__")),
+        *((kind, _Tensor) for kind in _MODEL_TYPES if kind not in _OPTIONAL),
+        *((kind, _Tensor | None, None) for kind in _OPTIONAL),
+    ],
+    forbid_unknown_fields=True,
+)
 
 
 class Layout(NamedTuple):
@@ -110,12 +99,6 @@ class Layout(NamedTuple):
         return array if array.flags.aligned else array.copy()  # compiled code wants it so
 
 
-def read_tensors(path: Path) -> MDP:
-    """A model whose arrays are read-only views of the file."""
-    layout = read_layout(path)
-    return _model(layout, layout.map(path), path.name)
-
-
 def read_layout(path: Path) -> Layout:
     """Where the arrays of a file are, which they fill."""
     size = path.stat().st_size
@@ -129,8 +112,8 @@ def read_layout(path: Path) -> Layout:
     return layout
 
 
-def read_compressed(path: Path) -> MDP:
-    """The same out of a zstd stream, in memory."""
+def decompress(path: Path) -> tuple[Layout, npt.NDArray[np.uint8]]:
+    """The same out of a zstd stream, and the bytes of all arrays."""
     pa, name = pyarrow(), path.name
     most = _MOST_EXPANSION * path.stat().st_size + _MEGABYTE
     try:
@@ -147,7 +130,7 @@ def read_compressed(path: Path) -> MDP:
             _checks.must(not stream.read(1), f"{name} must end after its arrays: there is more")
     except (pa.ArrowException, OSError) as error:
         _checks.fail(f"{name} must be a whole zstd file: {quote_error(error)}")
-    return _model(layout, data, name)
+    return layout, data
 
 
 def _header_length(prefix: bytes, most: int, name: str) -> int:
@@ -159,14 +142,14 @@ def _header_length(prefix: bytes, most: int, name: str) -> int:
     return length
 
 
-def _header(text: bytes, name: str) -> _Header:
+def _header(text: bytes, name: str) -> Any:
     try:
         return msgspec.json.decode(text, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _checks.fail(f"the header of {name} must be that of a model which this package wrote: {quote_error(error)}")
 
 
-def _layout(header: _Header, start: int, name: str) -> Layout:
+def _layout(header: Any, start: int, name: str) -> Layout:
     """All arrays must lie one behind the other, with nothing between them."""
     end = 0
     tensors = [(kind, tensor) for kind in ARRAY_TYPES if (tensor := getattr(header, kind)) is not None]
@@ -185,12 +168,6 @@ def _layout(header: _Header, start: int, name: str) -> Layout:
         end = stop
     _checks.must(_NOTES in header.metadata, f"{name} must hold a model which this package wrote: it has no notes")
     return Layout(start, end, dict(tensors), decoded(header.metadata[_NOTES].encode(), name))
-
-
-def _model(layout: Layout, data: npt.NDArray[np.uint8], name: str) -> MDP:
-    return checked_model(
-        {kind: layout.array(kind, data) for kind in layout.tensors if kind in _MODEL_TYPES}, layout.meta, name
-    )
 
 
 def write_tensors(model: Explicit, path: Path) -> None:
