@@ -165,7 +165,8 @@ def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -
 
 
 def file_there(path: Path) -> None:
-    """Refuse a file that is not there, and suggest one whose name is nearly the same."""
+    """Refuse a folder, and a file that is not there; suggest one whose name is nearly the same."""
+    must(not path.is_dir(), f"path must be a file: {path} is a folder")
     if path.is_file():
         return
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -23,7 +23,7 @@ def pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
-            "pyarrow must be installed to read Parquet or compressed files: pip install 'robustmdp[parquet]'"
+            "pyarrow must be installed to read and write Parquet and compressed files: pip install 'robustmdp[parquet]'"
         ) from None
     return pa
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.io.labelling import NO_LABELLING, Labelling
+from robustmdp.io.labelling import Labelling
 from robustmdp.io.text import NUMBER, WHOLE, shown
 from robustmdp.models.assembly import Block
 from robustmdp.models.columns import Place, array_of
@@ -40,7 +40,7 @@ class Columns:
     rows: IntArray
     n_states: int | None = None
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
-    labelling: Labelling = NO_LABELLING
+    labelling: Labelling = field(default_factory=dict)
     upper: FloatArray | None = None
 
     @property

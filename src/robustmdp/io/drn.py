@@ -14,7 +14,6 @@ from robustmdp import _checks
 from robustmdp.io.choices import BATCH, Lines, by_label, labels_by_state, written_labels
 from robustmdp.io.columns import NONE, Columns
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.labelling import to_labelling
 from robustmdp.io.text import open_text, shown
 from robustmdp.models.assembly import Block
 
@@ -232,8 +231,8 @@ class _Body:
         used = sizes > 0
         state, choice = np.array(self.states)[used], np.array(self.choices)[used]
         labels = [label for label, size in zip(self.labels, sizes.tolist(), strict=True) if size]
-        labelled = by_label(state, choice, [""] if numbered else labels)
-        per_choice = (state, labelled.action, np.array(self.rewards)[used])
+        action, names = by_label(state, choice, [""] if numbered else labels)
+        per_choice = (state, action, np.array(self.rewards)[used])
         states, actions, rewards = (np.repeat(column, sizes[used]) for column in per_choice)
         lower, upper = np.array(self.lower), np.array(self.upper)
         return Columns(
@@ -241,8 +240,8 @@ class _Body:
             Block(states, actions, np.array(self.successors), lower, rewards, NONE),
             np.array(self.lines),
             n_states,
-            (None, labelled.names),
-            to_labelling(self.labels_of_states),
+            (None, names),
+            self.labels_of_states,
             upper=upper if self.intervals else None,
         )
 

@@ -87,9 +87,7 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
     if not isinstance(path, str | os.PathLike):
         _checks.refuse_type("path", "a path or a Minari dataset", path)
     file = Path(os.fspath(path)).absolute()
-    if not file.is_dir():
-        _checks.file_there(file)
-    _checks.must(file.is_file(), f"path must be a file: {path} is a folder")
+    _checks.file_there(file)
     if format is None:
         format = _FORMATS.get(file.suffix.lower())
         _checks.must(format is not None, f"a log must end in .csv or .parquet, or say its format: got {file.name!r}")

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from robustmdp.io.arrow import parquet_file, pyarrow
 from robustmdp.io.columns import to_block
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.labelling import NO_LABELLING
+from robustmdp.io.labelling import Labelling
 from robustmdp.io.meta import Meta, decoded, encoded, read_meta
 from robustmdp.io.table_files import CsvTable, ParquetTable
 from robustmdp.models import naming
@@ -29,7 +30,7 @@ class TransitionTable:
 
     file: CsvTable | ParquetTable
     length: int
-    labelling = NO_LABELLING
+    labelling: ClassVar[Labelling] = {}
 
     @staticmethod
     def open_csv(path: Path) -> TransitionTable:

@@ -9,7 +9,7 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
 from robustmdp.io.columns import Columns, Source, in_memory, in_order
-from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
+from robustmdp.io.labelling import DEADLOCK, END, INIT, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
 from robustmdp.io.text import shown
 from robustmdp.models import MDP, row_sums
@@ -161,15 +161,16 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
     """What the file says of the states and, where it had no place for it, what is noted; the file may have changed."""
     n_states, notes = mdp.n_states, f"{name}.meta.json"
     ends = np.arange(n_states, n_states + meta.ends)
+    in_file = {label: np.array(states, np.int64) for label, states in labelling.items()}
+    first = in_file.pop(INIT, np.empty(0, np.int64))
     own = {
         label: states[states < n_states]
-        for label, states in labelling.labels.items()
+        for label, states in in_file.items()
         # These are ours: PRISM expects the one, and the other says which states are the ends.
         if not (label == DEADLOCK and not len(states)) and not (label == END and np.array_equal(states, ends))
     }
-    noted = {label: np.array(states, np.int64) for label, states in (meta.labels or {}).items()}
-    labels = to_masks(own, mdp, name) | to_masks(noted, mdp, notes)
-    initial = uniform(labelling.initial[labelling.initial < n_states], n_states)
+    labels = to_masks(own, mdp, name) | to_masks(meta.labels or {}, mdp, notes)
+    initial = uniform(first[first < n_states], n_states)
     if meta.initial is not None:
         given, implied = from_pairs(meta.initial, n_states, notes), initial
         _checks.must(
@@ -177,7 +178,7 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
             f"the initial states in {notes} must be those of {name}; delete the notes if the file was changed",
         )
         initial = given
-    elif not meta.has_initial and np.array_equal(labelling.initial, [0]):
+    elif not meta.has_initial and np.array_equal(first, [0]):
         initial = None  # the file must have one, the model has none
     return mdp._replace(labels=Labels(sorted(labels.items())), initial=initial)
 

@@ -47,27 +47,25 @@ def _read_once(file: Path, format: Format, build: Callable[[Meta | None], Result
 
 def _identities(file: Path, format: Format) -> list[tuple[int, ...] | None]:
     """What tells the content of each file from that of its successor."""
-    found: list[tuple[int, ...] | None] = []
-    for path in (*model_files(file, format), beside(file)):
-        try:
-            status = path.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
-    return found
+    return [_identity(path) for path in (*model_files(file, format), beside(file))]
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def checksums(files: Sequence[Path]) -> tuple[str, ...]:
     """SHA-256 of each file; empty where it is not there."""
-    found = []
-    for path in files:
-        if path.is_file():
-            with path.open("rb") as file:
-                found.append(hashlib.file_digest(file, "sha256").hexdigest())
-        else:
-            found.append("")
-    return tuple(found)
+    return tuple(_checksum(path) if path.is_file() else "" for path in files)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_replaceable(file: Path, format: Format) -> None:
