@@ -4,28 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
+from robustmdp.io.choices import Lines
 from robustmdp.io.labelling import Labelling
+from robustmdp.io.table_files import CsvTable, ParquetTable
 from robustmdp.io.text import NUMBER, WHOLE, shown
+from robustmdp.models import naming
 from robustmdp.models.assembly import Block
 from robustmdp.models.columns import Place, array_of
+from robustmdp.models.headers import find_model_columns, kind_of_table
 from robustmdp.models.transitions import RawColumns
-
-if TYPE_CHECKING:
-    from robustmdp.io.choices import Lines
-    from robustmdp.io.model_tables import TransitionTable
-
-Source: TypeAlias = "TransitionTable | Columns"
 
 _WHOLE = 2.0**53  # from here on not every whole number is a float
 _MOST = np.iinfo(np.int64).max
 NONE = np.empty(0, np.int64)  # the column of outcomes where there is none
+
+
+@dataclass(frozen=True)
+class TransitionTable:
+    """Transitions in a file; it is read twice where there are names: for all of these, sorted, and for the rest."""
+
+    file: CsvTable | ParquetTable
+    length: int
+    labelling: ClassVar[Labelling] = {}
+
+    @staticmethod
+    def open_csv(path: Path) -> TransitionTable:
+        """Find the columns by name."""
+        table = CsvTable.open(path, find_model_columns)
+        return TransitionTable(table, table.most_rows)
+
+    @staticmethod
+    def open_parquet(path: Path) -> TransitionTable:
+        """The same; types and the number of rows are checked before anything is read."""
+        table = ParquetTable.open(path, find_model_columns)
+        table.check_numbers()
+        return TransitionTable(table, table.most_rows)
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    def label(self, column: str) -> str:
+        return self.file.columns[column]
+
+    def place(self, row: int) -> str:
+        return self.file.place("", row)
+
+    @property
+    def may_be_log(self) -> bool:
+        """Are its columns those of a log as well?"""
+        return kind_of_table(self.file.columns.values()) == "either"
+
+    @cached_property
+    def numberings(self) -> naming.Numberings:
+        """Of the states and the actions."""
+        census = naming.Census(self.file.named, self.label)
+        for raw, place in self._placed(naming.named_columns(self.file.named)):
+            census.add(raw, place)
+        return census.numberings
+
+    @property
+    def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
+        states, actions = (None if each is None else each.names for each in self.numberings)
+        return states, actions
+
+    @property
+    def n_states(self) -> int | None:
+        states, _ = self.names
+        return None if states is None else len(states)
+
+    def blocks(self) -> Iterator[Block]:
+        """All transitions."""
+        for raw, place in self._placed(tuple(self.file.columns)):
+            numbered = dict(raw)
+            for listed, numbering in zip(naming.KINDS.values(), self.numberings, strict=True):
+                if numbering is not None:
+                    numbered |= {name: numbering.encode(self.label(name), raw[name], place) for name in listed}
+            yield to_block(numbered, self.label, place)
+
+    def _placed(self, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
+        """Each block of the columns with the places of its entries."""
+        seen = 0
+        for raw in self.file.blocks(0, names) if names else ():
+            first = seen
+
+            def place(name: str, row: int, first: int = first) -> str:
+                return self.place(first + row)
+
+            yield raw, place
+            seen += len(raw[names[0]])
 
 
 @dataclass(frozen=True)
@@ -73,6 +149,9 @@ class Columns:
     def of_size(self, n_states: int) -> Columns:
         """One outcome of several: with the states of all of them."""
         return replace(self, columns=self.columns._replace(outcome=NONE), n_states=n_states)
+
+
+Source: TypeAlias = TransitionTable | Columns
 
 
 def in_memory(source: Source) -> Columns:

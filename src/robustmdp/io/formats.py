@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from robustmdp import _checks, _plugins
-from robustmdp.io import drn, mapped, model_tables, prism, tensors
-from robustmdp.io.meta import Meta, read_meta
-from robustmdp.io.model_tables import TransitionTable
+from robustmdp.io import drn, explicit, mapped, prism, tensors
+from robustmdp.io.columns import TransitionTable
+from robustmdp.io.meta import ReadNotes, read_meta, read_parquet_notes
 from robustmdp.models import MDP
 
 GYMNASIUM = "gym:"
@@ -28,7 +28,7 @@ class Format:
     open : path -> transitions, or a whole model; with `choices` also (path, numbered=, intervals=, reward=)
     write : (model, path, *companions); each is a file that will take its name when all of them are complete
     read_notes : path -> notes on what it cannot hold; None where it holds everything
-    holds_notes : are they within the file? `write` then takes them as `notes`; otherwise they stand beside it
+    holds_notes : are they within the file? `write` then takes their JSON as `notes`; otherwise they stand beside it
     choices : does it number the choices of a state and give each a reward, instead of actions and transitions? These
         formats can hold intervals; actions are the numbers of choices if `numbered`
     outcomes : can a pair have several?
@@ -41,7 +41,7 @@ class Format:
     about: str
     open: Callable[..., Any]
     write: Callable[..., None]
-    read_notes: Callable[[Path], Meta | None] | None = read_meta
+    read_notes: ReadNotes | None = read_meta
     holds_notes: bool = False
     choices: bool = False
     outcomes: bool = False
@@ -57,7 +57,7 @@ FORMATS = {
             (".csv",),
             "craam's table of transitions",
             TransitionTable.open_csv,
-            model_tables.write_csv,
+            explicit.write_csv,
             outcomes=True,
         ),
         Format(
@@ -65,8 +65,8 @@ FORMATS = {
             (".parquet", ".pq"),
             "the same table as Parquet",
             TransitionTable.open_parquet,
-            model_tables.write_parquet,
-            read_notes=model_tables.read_parquet_notes,
+            explicit.write_parquet,
+            read_notes=read_parquet_notes,
             holds_notes=True,
             outcomes=True,
         ),

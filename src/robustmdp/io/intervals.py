@@ -14,10 +14,9 @@ from robustmdp._files import resolve_target
 from robustmdp.io.bounds import Bounded, with_nominal
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.files import find_file, warn_of_stays, write_model
-from robustmdp.io.formats import check_ability, chosen
-from robustmdp.io.meta import Meta
+from robustmdp.io.formats import check_ability, chosen, model_files
+from robustmdp.io.meta import Meta, read_together
 from robustmdp.io.rows import Read, model_of
-from robustmdp.io.together import read_together
 from robustmdp.models import MDP
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def read_interval(
         gamma = meta.discount if meta is not None and discount is _DEFAULT_DISCOUNT else discount
         return model_of(opened.columns, meta, _checks.model_discount(gamma)), opened
 
-    found, opened = read_together(file, kind, build)
+    found, opened = read_together(model_files(file, kind), kind.read_notes, build)
     warn_of_stays([found], file.name)
     return found.mdp, Interval(*_bounds_of(found.mdp, opened))
 

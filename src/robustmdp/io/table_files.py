@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from robustmdp.io.arrow import ahead, check_chunks, check_rows, is_number_type, 
 from robustmdp.io.text import NUMBER, TEXT, WHOLE, is_number, open_text, quote_error, shown
 from robustmdp.models.columns import Column, Words
 from robustmdp.models.frames import from_arrow, is_text
+from robustmdp.models.headers import kind_of_table
 from robustmdp.models.naming import KINDS, Named, named_columns
 from robustmdp.models.transitions import BLOCK, INDICES, WINDOW, RawColumns, fingerprint
 
@@ -24,6 +25,8 @@ FindColumns = Callable[[Sequence[str], str], dict[str, str]]  # (header, name of
 
 _MEGABYTE = 1 << 20
 _SHORTEST = len("0,0,0,1,0\n")  # line of a model
+_LONGEST_LINE = 1 << 16  # of names
+_MOST_BLANK = 100  # lines above a table
 
 
 @dataclass(frozen=True)
@@ -304,3 +307,24 @@ def _skip(parts: Iterator[Any], count: int) -> Iterator[Any]:
         if len(part) > count:
             yield part.slice(count)
         count = max(count - len(part), 0)
+
+
+def kind_of_file(path: Path) -> Literal["log", "model", "either", None]:
+    """The kind of its table, see `kind_of_table`; None where it is no table.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp(), "table.csv")
+    >>> _ = file.write_text("state,action,reward,next_state")
+    >>> kind_of_file(file)
+    'log'
+    """
+    suffix = path.suffix.lower()
+    names: list[str] = []
+    if suffix == ".csv" and path.is_file():
+        with open_text(path) as file:
+            lines = (file.readline(_LONGEST_LINE) for _ in range(_MOST_BLANK))
+            names = next((line for line in lines if line.strip()), "").split(",")
+    elif suffix in (".parquet", ".pq") and path.is_file():
+        with parquet_file(path) as file:
+            names = file.schema_arrow.names
+    return kind_of_table(name.strip(' "\r\n').lower() for name in names)

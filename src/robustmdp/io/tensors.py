@@ -6,7 +6,11 @@ be changed in place while a model uses it; `write` never does, since it replaces
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._files import replace_file
 from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.meta import Meta, decoded, notes_on
+from robustmdp.io.meta import VERSION, Meta, decoded, notes_on
 from robustmdp.io.text import quote_error, shown
-from robustmdp.models import MDP
+from robustmdp.models import MDP, RowSource
+from robustmdp.models.consistency import check_room
+from robustmdp.models.row_source import Rows
 
 # The wide ones come first, so that all of them lie at multiples of their size.
 _MODEL_TYPES = {
@@ -54,6 +61,7 @@ _NOTES = "robustmdp"
 _PREFIX = 8  # bytes that hold the length of the header
 _MEGABYTE = 1 << 20
 _MOST_EXPANSION = 1000  # of compressed bytes
+_BUFFER = 1 << 22  # bytes
 
 
 class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
@@ -211,3 +219,64 @@ def _arrays(mdp: MDP) -> dict[str, npt.NDArray[Any]]:
     labels = np.concatenate(list(mdp.labels.values())) if mdp.labels else None
     found = {kind: labels if kind == "labels" else getattr(mdp, kind) for kind in _MODEL_TYPES}
     return {kind: array for kind, array in found.items() if array is not None}
+
+
+class TensorStream:
+    """Arrays that grow piece by piece, each in a file of its own until `join` puts one behind the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lengths: defaultdict[str, int] = defaultdict(int)
+
+    def append(self, kind: str, piece: npt.ArrayLike) -> None:
+        """More entries of an array."""
+        array = np.ascontiguousarray(piece, DTYPES[ARRAY_TYPES[kind]])
+        with (self._folder / kind).open("ab") as file:
+            file.write(array.view(np.uint8).data)
+        self.lengths[kind] += len(array)
+
+    def append_rows(self, rows: Rows) -> None:
+        """The next states of a model."""
+        n_pairs, nnz = self.lengths["actions"], self.lengths["indices"]
+        if n_pairs == 0:
+            self.append("state_ptr", [0])
+            self.append("indptr", [0])
+        self.append("state_ptr", rows.state_ptr[1:] + n_pairs)
+        self.append("indptr", rows.indptr[1:] + nnz)
+        for kind in ("actions", "indices", "probabilities", "rewards"):
+            self.append(kind, getattr(rows, kind))
+
+    def join(self, notes: Meta, path: Path) -> None:
+        """Write the file; the pieces vanish on the way, so that the disk holds at most one array twice."""
+        kinds = [kind for kind in ARRAY_TYPES if kind in self.lengths]
+        with path.open("wb") as file:
+            file.write(header_bytes({kind: (ARRAY_TYPES[kind], self.lengths[kind]) for kind in kinds}, notes))
+            for kind in kinds:
+                piece = self._folder / kind
+                with piece.open("rb") as source:
+                    shutil.copyfileobj(source, file, _BUFFER)
+                piece.unlink()
+
+
+@contextmanager
+def tensor_stream(path: Path) -> Iterator[tuple[TensorStream, Path]]:
+    """A stream, and the file to join it to, which becomes `path` in the end."""
+    with replace_file(path) as part, tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        yield TensorStream(Path(folder)), part
+
+
+def write_source(source: RowSource, path: Path) -> Path:
+    """The file that `write(source.to_mdp(), path)` leaves, without the whole model in memory."""
+    notes = Meta(
+        version=VERSION,
+        discount=source.discount,
+        n_states=source.n_states,
+        n_actions=source.n_actions,
+        rewards_on_successors=source.rewards_on_successors,
+    )
+    with tensor_stream(path) as (stream, part):
+        for rows in source.parts():
+            stream.append_rows(rows)
+        check_room(source.n_states, source.n_actions, stream.lengths["indices"])
+        stream.join(notes, part)
+    return path

@@ -119,7 +119,7 @@ def is_file(word: str) -> bool:
 
 def kind_of_table(word: str) -> Literal["log", "model", "either", None]:
     """What a file is by its columns: a log of transitions, a model, perhaps either; None where it is no table."""
-    from robustmdp.io.sniffing import kind_of_file
+    from robustmdp.io.table_files import kind_of_file
 
     return kind_of_file(Path(word))
 
@@ -194,13 +194,14 @@ def check_out(out: str | None, *extensions: str, option: str = "--out", besides:
 def check_model_out(out: str | None, format: str | None = None, option: str = "--out") -> None:
     """The same for a model, in a format by its name or extension."""
     if out is not None:
-        from robustmdp.io.formats import chosen, main_file
-        from robustmdp.io.together import check_replaceable
+        from robustmdp.io.formats import chosen, main_file, model_files
+        from robustmdp.io.meta import check_replaceable
 
         kind = chosen(Path(out), format)
         file = main_file(Path(out), kind)
         check_out(str(file), option=option)
-        check_replaceable(file, kind)
+        if kind.read_notes is not None:
+            check_replaceable(model_files(file, kind))
 
 
 def _refuse_input(target: Path, option: str, besides: Sequence[str]) -> None:
