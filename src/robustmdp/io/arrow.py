@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,8 @@ _SMALL_CHUNK, _EXPANSION = 64 * _MEGABYTE, 100  # bytes of a column in a row gro
 
 def pyarrow() -> Any:
     """The package, or an error that says how to get it."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            "pyarrow must be installed to read and write Parquet and compressed files: pip install 'robustmdp[parquet]'"
-        ) from None
+    pa = _checks.package("pyarrow", "to read and write Parquet and compressed files", "robustmdp[parquet]")
+    import_module("pyarrow.parquet")
     return pa
 
 
