@@ -55,7 +55,10 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
             if section == "@model":
                 has_count = "@nr_states" in counts
                 _checks.must(has_count, f"{file.name} must tell the number of states: it has no @nr_states")
-                body.choose_reward()
+                if body.reward_model is not None:
+                    if body.reward_model not in body.reward_models:
+                        _checks.nearest("reward", body.reward_model, body.reward_models)
+                    body.reward_position = body.reward_models.index(body.reward_model)
                 return counts
         elif section == "@parameters" and line:
             _checks.fail(f"{file.name} must have no parameters: got {shown(line)} at {file.place(number)}")
@@ -111,7 +114,6 @@ class _Body:
         self.state_reward = 0.0
 
     def read(self, lines: Iterator[tuple[int, str]]) -> None:
-        """Line by line."""
         for number, line in lines:
             if line.startswith("action ") and self.state >= 0:
                 self._start_choice(line, number)
@@ -125,14 +127,6 @@ class _Body:
                 _checks.fail(f"a state and an action must come first: got {shown(line)} at {self.file.place(number)}")
         self._parse_pending()
 
-    def choose_reward(self) -> None:
-        """Find the reward model that was asked for; the first counts otherwise."""
-        if self.reward_model is None:
-            return
-        if self.reward_model not in self.reward_models:
-            _checks.nearest("reward", self.reward_model, self.reward_models)
-        self.reward_position = self.reward_models.index(self.reward_model)
-
     def check(self, counts: dict[str, int]) -> None:
         """Against what the head tells."""
         found = {"@nr_states": self.state + 1, "@nr_choices": len(self.choices)}
@@ -144,23 +138,16 @@ class _Body:
         _checks.must(len(self.lines) > 0, f"{self.file.name} must hold at least one transition: got none")
 
     def _start_state(self, line: str, number: int) -> None:
-        words = line.split(maxsplit=2)
-        state = self.file.index("state", words[1] if len(words) > 1 else "", number)
+        words = [*line.split(maxsplit=2), "", ""]
+        state = self.file.index("state", words[1], number)
         if state != self.state + 1:
             _checks.fail(f"state {self.state + 1} must come next: got {state} at {self.file.place(number)}")
-        self.state, self.choice = state, -1
-        self.state_reward = 0.0
-        if len(words) > 2:
-            self._describe_state(words[2], number)
-
-    def _describe_state(self, rest: str, number: int) -> None:
-        """Rewards and labels, in any order."""
-        for found in _STATE_WORDS.finditer(rest):
-            rewards, quoted, word = found.groups()
+        self.state, self.choice, self.state_reward = state, -1, 0.0
+        for rewards, quoted, word in _STATE_WORDS.findall(words[2]):
             if rewards:
                 self.state_reward = self._reward(rewards, number)
             else:
-                self.labels_of_states.setdefault(quoted or word, array("q")).append(self.state)
+                self.labels_of_states.setdefault(quoted or word, array("q")).append(state)
 
     def _start_choice(self, line: str, number: int) -> None:
         words = line.split(maxsplit=2)

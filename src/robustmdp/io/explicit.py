@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Explicit:
-    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th of them.
+    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th; sizes include them.
 
     `bounds` are the lower and upper ones of its transitions, (nnz,) each, where it is written with intervals.
     """
@@ -54,17 +54,14 @@ class Explicit:
 
     @property
     def n_states(self) -> int:
-        """With the ends."""
         return self.mdp.n_states + self.ends
 
     @property
     def n_choices(self) -> int:
-        """With those of the ends."""
         return self.mdp.n_pairs + self.ends
 
     @property
     def nnz(self) -> int:
-        """With the transitions of the ends."""
         return self.mdp.nnz + self.ends
 
     @property

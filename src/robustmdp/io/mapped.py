@@ -70,12 +70,10 @@ class MappedModel:
 
     @property
     def n_actions(self) -> int:
-        """The largest number of actions of a state."""
         return self.layout.meta.n_actions
 
     @property
     def discount(self) -> float:
-        """The model's own."""
         return self.layout.meta.discount
 
     @property
@@ -85,12 +83,10 @@ class MappedModel:
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
-        """Those of the file."""
         return _checks.names("state", self.layout.meta.state_names, self.n_states)
 
     @property
     def action_names(self) -> tuple[str, ...] | None:
-        """Those of the file."""
         return _checks.names("action", self.layout.meta.action_names, self.n_actions)
 
     @cached_property
