@@ -89,9 +89,3 @@ def ahead(items: Iterator[Any]) -> Generator[Any, None, None]:
         while (item := coming.result()) is not end:
             coming = pool.submit(next, items, end)
             yield item
-
-
-def is_number_type(kind: Any) -> bool:
-    """Is it a type of integers or floating-point numbers?"""
-    types = pyarrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind))

@@ -18,10 +18,8 @@ from robustmdp.io.meta import (
     check_replaceable,
     checksums,
     describe_losses,
-    encoded,
     notes_on,
     read_together,
-    write_meta,
 )
 from robustmdp.io.policies import write_solution
 from robustmdp.io.rows import Read, model_of, models_of
@@ -172,11 +170,11 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
         check_replaceable(files)
     if format.holds_notes or kept is None:
         with replace_files(files) as parts:
-            format.write(model, *parts, **({"notes": kept and encoded(kept)} if format.holds_notes else {}))
+            format.write(model, *parts, **({"notes": kept and msgspec.json.encode(kept)} if format.holds_notes else {}))
     else:
         with replace_files([*files, beside(file)]) as (*parts, meta):
             format.write(model, *parts)
-            write_meta(msgspec.structs.replace(kept, sha256=checksums(parts)), meta)
+            meta.write_bytes(msgspec.json.encode(msgspec.structs.replace(kept, sha256=checksums(parts))) + b"\n")
     if notes is not None and (format.holds_notes or kept is None):
         beside(file).unlink(missing_ok=True)  # those of an earlier model
     if notes is not None and kept is None:

@@ -119,6 +119,7 @@ def _noted_initial(mdp: MDP, *, choices: bool) -> tuple[tuple[int, float], ...] 
 
 def describe_losses(meta: Meta, model: Explicit) -> str:
     """What will not come back without these notes, in words."""
+    labels = list(meta.labels or ())
     losses = {
         "the discount": True,
         "the names of states": meta.state_names is not None,
@@ -127,7 +128,7 @@ def describe_losses(meta: Meta, model: Explicit) -> str:
         "the numbers of actions": meta.actions is not None,
         "the rewards by successor": meta.rewards is not None,
         "the nominal probabilities": meta.probabilities is not None,
-        _labels_in_words(meta): meta.labels is not None,
+        f"the {'label' if len(labels) == 1 else 'labels'} {listed(labels)}": meta.labels is not None,
         "the initial probabilities": meta.initial is not None,
         "how many actions there are": meta.n_actions > int(np.max(model.mdp.actions)) + 1,
     }
@@ -135,30 +136,15 @@ def describe_losses(meta: Meta, model: Explicit) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _labels_in_words(meta: Meta) -> str:
-    names = list(meta.labels or ())
-    return f"the {'label' if len(names) == 1 else 'labels'} {listed(names)}"
-
-
 def beside(path: Path) -> Path:
     """Where the notes on a file are."""
     return path.with_name(f"{path.name}.meta.json")
-
-
-def write_meta(meta: Meta, path: Path) -> None:
-    """Just write; the caller sees to it that the file is whole."""
-    path.write_bytes(encoded(meta) + b"\n")
 
 
 def read_meta(path: Path) -> Meta | None:
     """The notes on a file, if there are any."""
     file = beside(path)
     return decoded(file.read_bytes(), file.name) if file.is_file() else None
-
-
-def encoded(meta: Meta) -> bytes:
-    """Notes as JSON."""
-    return msgspec.json.encode(meta)
 
 
 def decoded(text: bytes, name: str) -> Meta:

@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.io.arrow import ahead, check_chunks, check_rows, is_number_type, parquet_file, whole_batches
+from robustmdp.io.arrow import ahead, check_chunks, check_rows, parquet_file, pyarrow, whole_batches
 from robustmdp.io.text import NUMBER, TEXT, WHOLE, is_number, open_text, quote_error, shown
 from robustmdp.models.columns import Column, Words
 from robustmdp.models.frames import from_arrow, is_text
@@ -234,10 +234,11 @@ class ParquetTable(TableFile):
 
     def check_numbers(self) -> None:
         """Refuse columns of other types than numbers, but for names, before anything is read."""
+        types = pyarrow().types
         with parquet_file(self.path) as file:
             for name, own in self.columns.items():
                 kind = file.schema_arrow.field(own).type
-                right = name in named_columns(self.named) or is_number_type(kind)
+                right = name in named_columns(self.named) or types.is_integer(kind) or types.is_floating(kind)
                 _checks.must(right, f"column {own!r} of {self.name} must hold numbers: it holds {kind}")
 
     @property

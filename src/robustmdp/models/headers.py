@@ -86,7 +86,8 @@ def find_model_columns(present: Sequence[str], name: str) -> dict[str, str]:
     for own in columns.values():
         if own not in present:
             close = difflib.get_close_matches(own, present, n=1)
-            hint = f"; is it {close[0]!r}?" if close else ""
+            is_log = kind_of_table(present) == "log"
+            hint = f"; is it {close[0]!r}?" if close else "; rm.estimate makes a model of a log" if is_log else ""
             _checks.fail(f"{name} must have a column {own!r}: it has {listed(present)}{hint}")
     columns |= {"outcome": OUTCOME} if OUTCOME in present else {}
     for own in columns.values():
