@@ -98,89 +98,29 @@ if TYPE_CHECKING:
     from robustmdp.tuning import worlds as worlds
 
 _ROOMS = {
-    "app.study": ("Analysis", "Layout", "analyse"),
-    "ambiguity": (
-        "CVaR",
-        "Constrained",
-        "Contamination",
-        "EVaR",
-        "EntropicRisk",
-        "Interval",
-        "L1",
-        "L2",
-        "LInf",
-        "MeanRisk",
-        "Multipliers",
-        "Nominal",
-        "Optimistic",
-        "Penalized",
-        "SRectangular",
-        "SharedNoise",
-        "Wasserstein",
-        "WorstCase",
-        "worst_case",
-    ),
-    "divergences": (
-        "KL",
-        "Burg",
-        "ChiSquare",
-        "CressieRead",
-        "Divergence",
-        "Hellinger",
-        "JensenShannon",
-        "TotalVariation",
-    ),
-    "io": (
-        "read",
-        "read_distance",
-        "read_interval",
-        "read_log",
-        "read_outcomes",
-        "read_policy",
-        "write",
-        "write_interval",
-    ),
-    "learning": (
-        "EpsilonGreedy",
-        "GenerativeQLearning",
-        "MarkovianQLearning",
-        "MultilevelQLearning",
-        "PlugIn",
-        "learn_value",
-        "learn_worst_case",
-        "resume",
-        "run_many",
-        "schedules",
-    ),
-    "models": ("MDP", "Counts", "Estimate", "RowSource", "Simulator", "Trajectory", "estimate", "to_gymnasium"),
-    "operators": ("RobustBellman",),
-    "planning": (
-        "AverageReward",
-        "DualAscent",
-        "FiniteHorizon",
-        "PolicyIteration",
-        "TotalReward",
-        "ValueIteration",
-        "evaluate",
-        "reach",
-        "solve",
-    ),
-    "result": ("Solution", "Status"),
-    "tuning": (
-        "CurveTable",
-        "StressTable",
-        "Suggestion",
-        "levels_for",
-        "matching_radius",
-        "matching_weight",
-        "radius_from_counts",
-        "robustness_curve",
-        "stress",
-        "suggest",
-        "worlds",
-    ),
+    "app.study": "Analysis Layout analyse",
+    "ambiguity": """
+        CVaR Constrained Contamination EVaR EntropicRisk Interval L1 L2 LInf MeanRisk Multipliers Nominal
+        Optimistic Penalized SRectangular SharedNoise Wasserstein WorstCase worst_case
+    """,
+    "divergences": "KL Burg ChiSquare CressieRead Divergence Hellinger JensenShannon TotalVariation",
+    "io": "read read_distance read_interval read_log read_outcomes read_policy write write_interval",
+    "learning": """
+        EpsilonGreedy GenerativeQLearning MarkovianQLearning MultilevelQLearning PlugIn learn_value
+        learn_worst_case resume run_many schedules
+    """,
+    "models": "MDP Counts Estimate RowSource Simulator Trajectory estimate to_gymnasium",
+    "operators": "RobustBellman",
+    "planning": """
+        AverageReward DualAscent FiniteHorizon PolicyIteration TotalReward ValueIteration evaluate reach solve
+    """,
+    "result": "Solution Status",
+    "tuning": """
+        CurveTable StressTable Suggestion levels_for matching_radius matching_weight radius_from_counts
+        robustness_curve stress suggest worlds
+    """,
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 _WHOLE_ROOMS = ("engine", "paper", "problems", "testing", "theory")
 _RENAMED = {"experiments": "paper"}  # to be removed in 0.3

@@ -7,6 +7,7 @@ import math
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
@@ -170,13 +171,23 @@ def nearest(kind: str, name: str, known: Iterable[str], *, argument: str = "") -
 
 
 def file_there(path: Path) -> None:
-    """Refuse a file that is not there, and suggest one whose name is nearly the same."""
+    """Refuse a folder, and a file that is not there; suggest one whose name is nearly the same."""
+    must(not path.is_dir(), f"path must be a file: {path} is a folder")
     if path.is_file():
         return
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, beside, n=1)
     hint = f"; did you mean {str(path.with_name(close[0]))!r}?" if close else ""
     fail(f"path must exist: there is no file {path}{hint}")
+
+
+def package(name: str, purpose: str, source: str = "") -> Any:
+    """A package, or an error that says what it is needed for and how to get it: from `source`, which brings it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        install = f"pip install {repr(source) if source else name}"
+        raise ImportError(f"{name} must be installed {purpose}: {install}") from None
 
 
 def names(kind: str, given: Sequence[Any] | None, count: int) -> tuple[str, ...] | None:

@@ -15,17 +15,18 @@ import numpy as np
 
 from robustmdp import _checks
 
-_WORDS: dict[Any, str] = {
-    NoneType: "None",
-    bool: "True or False",
-    float: "a number",
-    int: "a whole number",
-    str: "a string",
-    os.PathLike: "a path",
-    Callable: "a function",
-    Iterable: "a list",
-    Mapping: "a dict",
-    Sequence: "a list",
+# Types that are told in words, each with its test.
+_KNOWN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    NoneType: ("None", lambda value: value is None),
+    bool: ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    float: ("a number", _checks.is_number),
+    int: ("a whole number", _checks.is_whole),
+    str: ("a string", lambda value: isinstance(value, str)),
+    os.PathLike: ("a path", lambda value: isinstance(value, os.PathLike)),
+    Callable: ("a function", callable),
+    Iterable: ("a list", lambda value: _is_list(value, sized=False)),
+    Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
+    Sequence: ("a list", lambda value: _is_list(value, sized=True)),
 }
 _EXAMPLES = {
     "Criterion": "one such as FiniteHorizon(12), TotalReward() or AverageReward()",
@@ -97,16 +98,12 @@ def _fits(value: Any, hint: Any) -> bool:
     kind = origin or hint
     if kind is Any or getattr(kind, "__name__", "") in _CHECKED_ELSEWHERE:
         return True
-    if kind in (float, int):
-        return _checks.is_number(value) if kind is float else _checks.is_whole(value)
-    if kind is bool:
-        return isinstance(value, bool | np.bool_)
-    if kind in (Iterable, Sequence):
-        return _is_list(value, sized=kind is Sequence) or (parts == (str,) and isinstance(value, str))
+    if kind in (Iterable, Sequence) and parts == (str,) and isinstance(value, str):
+        return True
+    if kind in _KNOWN:
+        return _KNOWN[kind][1](value)
     if kind is type:
         return isinstance(value, type) and any(issubclass(value, part) for part in parts)
-    if kind is Callable:
-        return callable(value)
     if getattr(kind, "_is_protocol", False) and origin is None:
         return not isinstance(value, type) and all(hasattr(value, name) for name in _members(kind))
     if not isinstance(kind, type) or kind.__module__.startswith("numpy"):
@@ -154,8 +151,8 @@ def _describe(hint: Any) -> str:
     if origin is type:
         return f"the class {' or '.join(part.__name__ for part in parts)}"
     kind = origin or hint
-    if kind in _WORDS:
-        return _WORDS[kind]
+    if kind in _KNOWN:
+        return _KNOWN[kind][0]
     name = getattr(kind, "__name__", str(kind))
     if name in _EXAMPLES:
         return _EXAMPLES[name]

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from matplotlib.figure import Figure
 
-    from robustmdp.pictures import Choices, Progress, Values
-
-
 _LABELS = {"value": "value\n(in units of reward)", "gain": "gain\n(reward per step)"}  # others have no unit
 _LEAST_MOVE = 1e-9  # of probability: below, it is rounding
 
@@ -80,45 +77,38 @@ def title_of(solution: Any) -> str:
 
 def draw(solution: Any, ax: Any) -> Figure:
     """The picture of `Solution.plot`."""
-    from robustmdp.pictures import draw_solution
+    from robustmdp import pictures
 
-    return draw_solution(ax, _values(solution), _choices(solution), _progress(solution))
-
-
-def _values(solution: Any) -> Values:
-    from robustmdp.pictures import Values
-
+    world = solution.adversary.mdp
     value, lower, upper = solution.gain_or_value
     label = _LABELS.get("gain" if solution.gain is not None else solution.quantity, solution.quantity)
     if solution.value.ndim == 2:
         value, lower, upper = value[0], lower[0], upper[0]
         label = label.replace("value", "value of the first step")
     bounds = "bounds" if solution.confidence is None else f"bounds, {100 * solution.confidence:g} % confidence"
-    return Values(value, lower, upper, solution.adversary.mdp.state_names, label, bounds, title_of(solution))
+    values = pictures.Values(value, lower, upper, world.state_names, label, bounds, title_of(solution))
+    choices = pictures.Choices(*_choices(solution), world.action_names, world.n_actions, _stages(solution))
+    progress = None
+    if solution.samples and "error" in solution.trace:
+        progress = pictures.Progress(solution.trace["samples"], solution.trace["error"], "largest error of Q")
+    elif solution.samples:
+        label = "residual of Q" if _is_known(solution) else "residual of Q\n(estimated)"
+        progress = pictures.Progress(solution.trace["samples"], solution.trace["residual"], label)
+    return pictures.draw_solution(ax, values, choices, progress)
 
 
-def _choices(solution: Any) -> Choices:
-    from robustmdp.pictures import Choices
-
-    world, policy = solution.adversary.mdp, solution.policy
-    names, n_actions = world.action_names, world.n_actions
-    stages = None
-    if solution.value.ndim == 2:
-        each = [solution.policy_at(step) for step in range(len(solution.value) - 1)]
-        stages = np.array([one if one.ndim == 1 else one.argmax(axis=1) for one in each])
-        policy = each[0]
+def _choices(solution: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """States, actions and the probability of each, of the first step."""
+    policy = solution.policy if solution.value.ndim == 1 else solution.policy_at(0)
     if policy.ndim == 1:
-        return Choices(np.arange(len(policy)), policy, np.ones(len(policy)), names, n_actions, stages)
+        return np.arange(len(policy)), policy, np.ones(len(policy))
     state, action = np.nonzero(policy)
-    return Choices(state, action, policy[state, action], names, n_actions, stages)
+    return state, action, policy[state, action]
 
 
-def _progress(solution: Any) -> Progress | None:
-    from robustmdp.pictures import Progress
-
-    if solution.samples == 0:
+def _stages(solution: Any) -> IntArray | None:
+    """The likeliest actions of all steps, (T, S)."""
+    if solution.value.ndim == 1:
         return None
-    if "error" in solution.trace:
-        return Progress(solution.trace["samples"], solution.trace["error"], "largest error of Q")
-    label = "residual of Q" if _is_known(solution) else "residual of Q\n(estimated)"
-    return Progress(solution.trace["samples"], solution.trace["residual"], label)
+    each = [solution.policy_at(step) for step in range(len(solution.value) - 1)]
+    return np.array([one if one.ndim == 1 else one.argmax(axis=1) for one in each])

@@ -82,11 +82,6 @@ def _is_same(a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None) -> bool:
     return np.array_equal(a, b, equal_nan=True)
 
 
-def _gain_columns(table: dict[str, list[Any]], bias: FloatArray) -> dict[str, list[Any]]:
-    names = {"value": "gain", "lower": "gain_lower", "upper": "gain_upper"}
-    return {**{names.get(name, name): column for name, column in table.items()}, "bias": bias.tolist()}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """A policy, its value and what is certain about it.
@@ -199,15 +194,13 @@ class Solution:
             f"step must be given with FiniteHorizon and left out otherwise: got {step}",
         )
         pair = world.pair(world.state_number(state), world.action_number(action))
-        value, noise = self.base if step is None else self._after(step), world.noise
+        value, noise = self.base, world.noise
+        if step is not None:
+            last = len(self.base) - 2
+            _checks.must(0 <= step <= last, f"step must lie in 0..{last}: got {step}")
+            value = np.asarray(self.base[step + 1])
         worst = self.adversary.worst_noise(value, pair)
         return Table.of(noise=noise.column, nominal=noise.probabilities, worst_case=worst)
-
-    def _after(self, step: int) -> FloatArray:
-        """What nature answers to at a step."""
-        last = len(self.base) - 2
-        _checks.must(0 <= step <= last, f"step must lie in 0..{last}: got {step}")
-        return np.asarray(self.base[step + 1])
 
     @property
     def penalty(self) -> FloatArray:
@@ -229,11 +222,7 @@ class Solution:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per state, with names; needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("pandas must be installed for to_frame(): pip install pandas") from None
-        frame = pd.DataFrame(self.columns())
+        frame = _checks.package("pandas", "for to_frame()").DataFrame(self.columns())
         return frame.set_index("state" if self.value.ndim == 1 else ["step", "state"])
 
     def columns(self) -> dict[str, list[Any]]:
@@ -243,11 +232,14 @@ class Solution:
         Where the policy is random, its likeliest action, and after it "probability".
         """
         if self.value.ndim == 1:
-            only = self._stage_columns(*self.gain_or_value, self.policy)
-            return only if self.gain is None else _gain_columns(only, self.value)
+            only = self._stage_columns()
+            if self.gain is None:
+                return only
+            names = {"value": "gain", "lower": "gain_lower", "upper": "gain_upper"}
+            return {**{names.get(name, name): column for name, column in only.items()}, "bias": self.value.tolist()}
         table: dict[str, list[Any]] = {"step": []}
         for step in range(len(self.value) - 1):
-            stage = self._step_columns(step)
+            stage = self._stage_columns(step)
             table["step"] += [step] * len(stage["state"])
             for name, column in stage.items():
                 table.setdefault(name, []).extend(column)
@@ -261,22 +253,20 @@ class Solution:
         )
         return self.policy[step] if per_step else self.policy
 
-    def _step_columns(self, step: int) -> dict[str, list[Any]]:
-        """The columns of one step."""
-        return self._stage_columns(self.value[step], self.lower[step], self.upper[step], self.policy_at(step))
-
-    def _stage_columns(
-        self, value: FloatArray, lower: FloatArray, upper: FloatArray, policy: npt.NDArray[Any]
-    ) -> dict[str, list[Any]]:
+    def _stage_columns(self, step: int | None = None) -> dict[str, list[Any]]:
+        values, policy = self.gain_or_value, self.policy
+        if step is not None:
+            values, policy = tuple(bound[step] for bound in values), self.policy_at(step)
+        value, lower, upper = (array.tolist() for array in values)
         world = self.adversary.mdp
         actions = policy if policy.ndim == 1 else policy.argmax(axis=1)
         return {
             "state": [world.state_name(s) if world.state_names else s for s in range(len(value))],
             "action": [world.action_name(int(a)) if world.action_names else int(a) for a in actions],
             **({} if policy.ndim == 1 else {"probability": policy.max(axis=1).tolist()}),
-            "value": value.tolist(),
-            "lower": lower.tolist(),
-            "upper": upper.tolist(),
+            "value": value,
+            "lower": lower,
+            "upper": upper,
         }
 
     def summary(self) -> Table:
@@ -307,7 +297,7 @@ class Solution:
         return _views.draw(self, ax)
 
     def _fields(self) -> _display.Fields:
-        table = self.columns() if self.value.ndim == 1 else self._step_columns(0)
+        table = self.columns() if self.value.ndim == 1 else self._stage_columns(0)
         word, values, each = (self.quantity, self.value, "value") if self.gain is None else ("gain", self.gain, "bias")
         first = (table[name][:6] for name in ("state", "action", each))
         shares = table.get("probability", [1.0] * len(table["state"]))[:6]

@@ -133,20 +133,11 @@ class Table:
 
     def to_frame(self) -> pd.DataFrame:
         """The same as a DataFrame; needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("pandas must be installed for to_frame(): pip install pandas") from None
-        return pd.DataFrame(dict(self.columns))
+        return _checks.package("pandas", "for to_frame()").DataFrame(dict(self.columns))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns for any program that speaks Arrow; needs pyarrow."""
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise ImportError(
-                "pyarrow must be installed to hand a table to Arrow: pip install 'robustmdp[parquet]'"
-            ) from None
+        pa = _checks.package("pyarrow", "to hand a table to Arrow", "robustmdp[parquet]")
         return pa.table(dict(self.columns)).__arrow_c_stream__(requested_schema)
 
     def __eq__(self, other: object) -> bool:

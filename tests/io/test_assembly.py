@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robustmdp as rm
-from robustmdp.io import craam, parquet, read
+from robustmdp.io import read, table_files
 from robustmdp.models.assembly import Block, assemble
+from robustmdp.models.headers import MODEL_COLUMNS
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -67,7 +68,7 @@ def assert_same(one: rm.MDP, other: rm.MDP) -> None:
 def test_files_give_what_from_rows_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int, shuffled: bool
 ) -> None:
-    monkeypatch.setattr(parquet, "_BATCH", 7)  # rows lie across batches
+    monkeypatch.setattr(table_files, "BLOCK", 7)  # rows lie across batches
     for seed in range(30):
         rng = np.random.default_rng([seed, longest])
         columns = table_of(rng, longest, dyadic=bool(seed % 2))
@@ -75,11 +76,11 @@ def test_files_give_what_from_rows_gives(
             order = rng.permutation(len(columns[0]))
             columns = tuple(column[order] for column in columns)
         wanted = rm.MDP.from_rows(*columns, 0.9)
-        table = pa.table(dict(zip(craam.COLUMNS.values(), columns, strict=True)))
+        table = pa.table(dict(zip(MODEL_COLUMNS.values(), columns, strict=True)))
         pa.parquet.write_table(table, tmp_path / "model.parquet", row_group_size=50)
         assert_same(read(tmp_path / "model.parquet", 0.9), wanted)
         rows = "".join(f"{','.join(map(repr, row))}\n" for row in zip(*(c.tolist() for c in columns), strict=True))
-        (tmp_path / "model.csv").write_text(",".join(craam.COLUMNS.values()) + "\n" + rows)
+        (tmp_path / "model.csv").write_text(",".join(MODEL_COLUMNS.values()) + "\n" + rows)
         assert_same(read(tmp_path / "model.csv", 0.9), wanted)
 
 
@@ -114,7 +115,7 @@ def test_more_than_promised_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint64", "float32", "float64", "float16"])
 def test_numbers_of_any_type_are_taken(tmp_path: Path, kind: str) -> None:
-    columns = {own: np.array(values, kind) for own, values in zip(craam.COLUMNS.values(), ROWS, strict=True)}
+    columns = {own: np.array(values, kind) for own, values in zip(MODEL_COLUMNS.values(), ROWS, strict=True)}
     pa.parquet.write_table(pa.table(columns), tmp_path / "model.parquet")
     assert_same(read(tmp_path / "model.parquet", 0.9), rm.MDP.from_rows(*ROWS, 0.9))
 
@@ -148,7 +149,7 @@ ROWS = ([0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [2, 3, 4])
 def test_refusals_of_a_parquet_file_name_row_and_column(
     tmp_path: Path, column: str, values: list[Any], sentence: str
 ) -> None:
-    table = dict(zip(craam.COLUMNS.values(), ROWS, strict=True)) | {column: values}
+    table = dict(zip(MODEL_COLUMNS.values(), ROWS, strict=True)) | {column: values}
     arrays = {
         name: pa.array(entries, pa.uint64() if max(map(_size, entries)) >= 2**63 else None)
         for name, entries in table.items()
@@ -163,7 +164,7 @@ def _size(entry: Any) -> float:
 
 
 def test_a_file_that_promises_more_rows_than_it_can_hold_is_refused(tmp_path: Path) -> None:
-    columns = {own: np.zeros(2_000_000, np.int8) for own in craam.COLUMNS.values()}
+    columns = {own: np.zeros(2_000_000, np.int8) for own in MODEL_COLUMNS.values()}
     path = tmp_path / "model.parquet"
     pa.parquet.write_table(pa.table(columns), path, max_rows_per_page=10**9, data_page_size=10**9)
     with pytest.raises(ValueError, match=r"^model.parquet cannot hold the 2000000 rows that it tells of in \d+ bytes$"):

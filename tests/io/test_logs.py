@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minari.data_collector import EpisodeBuffer
 
-from robustmdp.io import delimited, logs, read_log
+from robustmdp.io import logs, read_log, table_files
 from robustmdp.models.trajectory import Trajectory
 from robustmdp.models.transitions import Transitions
 
@@ -96,9 +96,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "BLOCK", 8)
-    monkeypatch.setattr(delimited, "BLOCK", 8)  # full blocks of CSV files are parsed by pyarrow
-    for source in (logs._Csv, logs._Parquet, logs._Minari):
+    monkeypatch.setattr(table_files, "BLOCK", 8)  # full blocks of CSV files are parsed by pyarrow
+    for source in (table_files.TableFile, logs._Minari):
         monkeypatch.setattr(source, "window", 25)
 
 

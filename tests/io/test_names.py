@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import robustmdp as rm
-from robustmdp.io import delimited, logs
+from robustmdp.io import table_files
 
 N = 300
 STATES, ACTIONS = ("a, b", "depot 10", "depot 2", "\u00e9t\u00e9"), ("buy", "wait")
@@ -53,8 +53,7 @@ def write(path: Path, table: dict[str, list[Any]]) -> Path:
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Full blocks are parsed by pyarrow where it is installed, others by numpy."""
     size = 64 if request.param == "arrow" else 1000
-    monkeypatch.setattr(delimited, "BLOCK", size)
-    monkeypatch.setattr(logs, "BLOCK", size)
+    monkeypatch.setattr(table_files, "BLOCK", size)
     return request.param
 
 
@@ -102,6 +101,15 @@ def test_names_that_are_given(ending: str, tmp_path: Path) -> None:
         rows(rm.read_log(file, state_names=STATES[:3]))
     with pytest.raises(ValueError, match=r"^state_names must have one name per state: got 4 for 9 states$"):
         _ = rm.read_log(file, n_states=9).n_states
+
+
+def test_a_model_with_names_may_have_several_row_groups(tmp_path: Path) -> None:
+    """Batches of words ended with a row group and those of numbers did not: such files were refused."""
+    count = 300
+    names = [f"state {number:03}" for number in range(count)]
+    table = {"state": names, "action": ["go"] * count, "next_state": names[1:] + names[:1], "reward": [1.0] * count}
+    model = rm.read(write(tmp_path / "model.parquet", table | {"probability": [1.0] * count}), 0.9)
+    assert (model.n_states, model.nnz, model.state_names) == (count, count, tuple(names))
 
 
 def test_blanks_around_names_do_not_count(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_headers_that_lie(tmp_path: Path, change: dict[str, Any], sentence: str,
     [
         (0, np.int64(1), "indptr must start at 0: got 1 at indptr[0] of"),
         (8, np.int64(0), "indptr must rise: got 0 at indptr[1] of"),
-        (8, np.int64(2), "indptr must end at 1: got 2 at indptr[-1] of"),
+        (8, np.int64(2), "indptr must end at 1: got 2 at indptr[1] of"),
         (24, np.int64(-1), "state_ptr must rise: got -1 at state_ptr[1] of"),
         (32, np.float64(0.0), "probabilities must be positive: got 0.0 at probabilities[0] of"),
         (32, np.float64(np.nan), "probabilities must be positive: got nan at probabilities[0] of"),

@@ -9,7 +9,7 @@ import numpy as np
 from robustmdp.cluster.operator import ShardedBellman
 from robustmdp.cluster.shard import Response
 from robustmdp.io.meta import VERSION, Meta
-from robustmdp.io.streaming import TensorStream, tensor_stream
+from robustmdp.io.tensors import TensorStream, tensor_stream
 from robustmdp.models.part import Outline
 from robustmdp.planning.run import bounds
 from robustmdp.result import Solution

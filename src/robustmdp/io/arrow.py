@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from robustmdp import _checks
-from robustmdp.io.words import quote_error
-from robustmdp.models.frames import is_text
-from robustmdp.models.naming import KINDS, Named
+from robustmdp.io.text import quote_error
 
 _MEGABYTE = 1 << 20
 _SMALL = 16 * _MEGABYTE
@@ -20,13 +19,8 @@ _SMALL_CHUNK, _EXPANSION = 64 * _MEGABYTE, 100  # bytes of a column in a row gro
 
 def pyarrow() -> Any:
     """The package, or an error that says how to get it."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            "pyarrow must be installed to read Parquet or compressed files: pip install 'robustmdp[parquet]'"
-        ) from None
+    pa = _checks.package("pyarrow", "to read and write Parquet and compressed files", "robustmdp[parquet]")
+    import_module("pyarrow.parquet")
     return pa
 
 
@@ -95,10 +89,3 @@ def ahead(items: Iterator[Any]) -> Generator[Any, None, None]:
         while (item := coming.result()) is not end:
             coming = pool.submit(next, items, end)
             yield item
-
-
-def are_text(schema: Any, columns: Mapping[str, str]) -> Named:
-    """Do both columns of states, and that of actions, hold text?"""
-    kinds = {name: schema.field(own).type for name, own in columns.items()}
-    states, actions = (all(is_text(kinds[name]) for name in listed) for listed in KINDS.values())
-    return states, actions

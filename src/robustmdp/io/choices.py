@@ -8,15 +8,14 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import IntArray
-from robustmdp.io.delimited import NUMBER, WHOLE, is_number
 from robustmdp.io.labelling import END, INIT
-from robustmdp.io.words import shown
+from robustmdp.io.text import NUMBER, WHOLE, is_number, shown
 from robustmdp.models import MDP
 from robustmdp.models.assembly import LARGEST
 
@@ -37,18 +36,16 @@ class Lines:
     """A text file, as messages speak of it; rows are numbers of lines."""
 
     path: Path
+    may_be_log = False
 
     @property
     def name(self) -> str:
-        """As in messages."""
         return self.path.name
 
     def label(self, column: str) -> str:
-        """The fields have no names of their own."""
-        return column
+        return column  # fields have no names of their own
 
     def place(self, line: int) -> str:
-        """Where something stands."""
         return f"line {line} of {self.name}"
 
     def number(self, what: str, text: str, line: int) -> float:
@@ -122,28 +119,21 @@ def _parse_bounds(texts: Sequence[str]) -> tuple[array[float], array[float]] | N
         return None
 
 
-class Labelled(NamedTuple):
-    """The action of each transition, and the names of all actions or None."""
-
-    action: IntArray
-    names: tuple[str, ...] | None
-
-
-def by_label(state: IntArray, choice: IntArray, labels: Sequence[str]) -> Labelled:
-    """Actions by the labels of the choices ("" for none), where these tell the choices of a state apart.
+def by_label(state: IntArray, choice: IntArray, labels: Sequence[str]) -> tuple[IntArray, tuple[str, ...] | None]:
+    """Actions by the labels of the choices ("" for none) and their names, where they tell the choices of a state apart.
 
     The same label is the same action everywhere, numbered as it first appears. Where labels say nothing, are ambiguous
     or far more than the choices of a state, the number of the choice is that of the action.
     """
     if not any(labels):
-        return Labelled(choice, None)
+        return choice, None
     words = [label or f"choice {number}" for label, number in zip(labels, choice.tolist(), strict=True)]
     numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
     action = np.array([numbers[word] for word in words], np.int64)
     by_choice, by_name, jointly = (count(state, *kinds) for kinds in ((choice,), (action,), (choice, action)))
     if by_choice == by_name == jointly and count(state) * len(numbers) <= _MOST_ENTRIES * by_choice:
-        return Labelled(action, tuple(numbers))
-    return Labelled(choice, None)
+        return action, tuple(numbers)
+    return choice, None
 
 
 def ranks(*columns: IntArray) -> IntArray:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.io.delimited import NUMBER, WHOLE
-from robustmdp.io.labelling import NO_LABELLING, Labelling
-from robustmdp.io.words import shown
+from robustmdp.io.choices import Lines
+from robustmdp.io.labelling import Labelling
+from robustmdp.io.table_files import CsvTable, ParquetTable
+from robustmdp.io.text import NUMBER, WHOLE, shown
 from robustmdp.models import naming
-from robustmdp.models.assembly import Block, Origin
+from robustmdp.models.assembly import Block
 from robustmdp.models.columns import Place, array_of
+from robustmdp.models.headers import find_model_columns, kind_of_table
 from robustmdp.models.transitions import RawColumns
 
 _WHOLE = 2.0**53  # from here on not every whole number is a float
@@ -26,60 +28,47 @@ _MOST = np.iinfo(np.int64).max
 NONE = np.empty(0, np.int64)  # the column of outcomes where there is none
 
 
-class Named(Origin, Protocol):
-    """Where transitions come from, with a name."""
+@dataclass(frozen=True)
+class TransitionTable:
+    """Transitions in a file; it is read twice where there are names: for all of these, sorted, and for the rest."""
+
+    file: CsvTable | ParquetTable
+    length: int
+    labelling: ClassVar[Labelling] = {}
+
+    @staticmethod
+    def open_csv(path: Path) -> TransitionTable:
+        """Find the columns by name."""
+        table = CsvTable.open(path, find_model_columns)
+        return TransitionTable(table, table.most_rows)
+
+    @staticmethod
+    def open_parquet(path: Path) -> TransitionTable:
+        """The same; types and the number of rows are checked before anything is read."""
+        table = ParquetTable.open(path, find_model_columns)
+        table.check_numbers()
+        return TransitionTable(table, table.most_rows)
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        return self.file.name
 
+    def label(self, column: str) -> str:
+        return self.file.columns[column]
 
-class Source(Named, Protocol):
-    """Transitions in a file, read as often as asked."""
-
-    @property
-    def length(self) -> int:
-        """How many transitions there can be at most; 36 bytes are set aside for each, and used for those that come."""
+    def place(self, row: int) -> str:
+        return self.file.place("", row)
 
     @property
-    def n_states(self) -> int | None:
-        """How many states it promises."""
-
-    @property
-    def names(self) -> tuple[Sequence[str] | None, Sequence[str] | None]:
-        """Of states and actions, where it has some."""
-
-    @property
-    def labelling(self) -> Labelling:
-        """Labels of states and initial states, where it has some."""
-
-    def blocks(self) -> Iterator[Block]:
-        """All transitions."""
-
-
-class TransitionTable(Named):
-    """A table of transitions in a file, read column by column; states and actions may have names.
-
-    It is read twice where they have: for all names, which are sorted, and for the transitions.
-    """
-
-    labelling = NO_LABELLING
-    named: naming.Named
-
-    @abstractmethod
-    def raw_blocks(self, names: Sequence[str]) -> Iterator[RawColumns]:
-        """The columns with these names of ours as they are, in blocks of any size."""
-
-    @property
-    @abstractmethod
-    def column_names(self) -> Sequence[str]:
-        """Our names of all columns that it has."""
+    def may_be_log(self) -> bool:
+        """Are its columns those of a log as well?"""
+        return kind_of_table(self.file.columns.values()) == "either"
 
     @cached_property
     def numberings(self) -> naming.Numberings:
         """Of the states and the actions."""
-        census = naming.Census(self.named, self.label)
-        for raw, place in self._placed(naming.named_columns(self.named)):
+        census = naming.Census(self.file.named, self.label)
+        for raw, place in self._placed(naming.named_columns(self.file.named)):
             census.add(raw, place)
         return census.numberings
 
@@ -94,16 +83,18 @@ class TransitionTable(Named):
         return None if states is None else len(states)
 
     def blocks(self) -> Iterator[Block]:
-        for raw, place in self._placed(self.column_names):
+        """All transitions."""
+        for raw, place in self._placed(tuple(self.file.columns)):
             numbered = dict(raw)
             for listed, numbering in zip(naming.KINDS.values(), self.numberings, strict=True):
                 if numbering is not None:
                     numbered |= {name: numbering.encode(self.label(name), raw[name], place) for name in listed}
-            yield to_block(numbered, self, place)
+            yield to_block(numbered, self.label, place)
 
     def _placed(self, names: Sequence[str]) -> Iterator[tuple[RawColumns, Place]]:
+        """Each block of the columns with the places of its entries."""
         seen = 0
-        for raw in self.raw_blocks(names) if names else ():
+        for raw in self.file.blocks(0, names) if names else ():
             first = seen
 
             def place(name: str, row: int, first: int = first) -> str:
@@ -120,12 +111,12 @@ class Columns:
     Where these have intervals, `columns.probability` holds the lower bounds and `upper` the upper ones.
     """
 
-    origin: Named
+    origin: Lines | TransitionTable
     columns: Block
     rows: IntArray
     n_states: int | None = None
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
-    labelling: Labelling = NO_LABELLING
+    labelling: Labelling = field(default_factory=dict)
     upper: FloatArray | None = None
 
     @property
@@ -138,6 +129,10 @@ class Columns:
 
     def blocks(self) -> Iterator[Block]:
         yield self.columns
+
+    @property
+    def may_be_log(self) -> bool:
+        return self.origin.may_be_log
 
     def label(self, column: str) -> str:
         return self.origin.label(column)
@@ -156,6 +151,9 @@ class Columns:
         return replace(self, columns=self.columns._replace(outcome=NONE), n_states=n_states)
 
 
+Source: TypeAlias = TransitionTable | Columns
+
+
 def in_memory(source: Source) -> Columns:
     """All of it at once."""
     if isinstance(source, Columns):
@@ -170,14 +168,14 @@ def in_order(source: Source) -> Columns:
     return columns.take(np.lexsort((columns.columns.action, columns.columns.state)))
 
 
-def to_block(raw: RawColumns, source: Named, place: Place) -> Block:
-    """Columns as they are in a file, with their types."""
+def to_block(raw: RawColumns, label: Callable[[str], str], place: Place) -> Block:
+    """Columns as they are in a file, with their types; `label` is what the file calls one."""
     arrays = {name: array_of(name, column) for name, column in raw.items()}
 
     def refuse(wrong: Any, name: str, kind: str) -> None:
         row = int(np.argmax(wrong))
         value = arrays[name][row : row + 1].tolist()[0]
-        _checks.fail(f"{source.label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
+        _checks.fail(f"{label(name)} must be {kind}: got {shown(value)} at {place(name, row)}")
 
     def whole(name: str) -> IntArray:
         values = arrays[name]

@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from robustmdp import _checks, _types
-from robustmdp.io.delimited import is_number, open_text
+from robustmdp.io.text import is_number, open_text
 
 _SUFFIXES = (".csv", ".npy", ".npz")
 

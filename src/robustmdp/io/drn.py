@@ -13,10 +13,8 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.io.choices import BATCH, Lines, by_label, labels_by_state, written_labels
 from robustmdp.io.columns import NONE, Columns
-from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.labelling import to_labelling
-from robustmdp.io.words import shown
+from robustmdp.io.text import open_text, shown
 from robustmdp.models.assembly import Block
 
 _COMMENT = "//"
@@ -57,7 +55,10 @@ def _header(body: _Body, lines: Iterator[tuple[int, str]]) -> dict[str, int]:
             if section == "@model":
                 has_count = "@nr_states" in counts
                 _checks.must(has_count, f"{file.name} must tell the number of states: it has no @nr_states")
-                body.choose_reward()
+                if body.reward_model is not None:
+                    if body.reward_model not in body.reward_models:
+                        _checks.nearest("reward", body.reward_model, body.reward_models)
+                    body.reward_position = body.reward_models.index(body.reward_model)
                 return counts
         elif section == "@parameters" and line:
             _checks.fail(f"{file.name} must have no parameters: got {shown(line)} at {file.place(number)}")
@@ -113,7 +114,6 @@ class _Body:
         self.state_reward = 0.0
 
     def read(self, lines: Iterator[tuple[int, str]]) -> None:
-        """Line by line."""
         for number, line in lines:
             if line.startswith("action ") and self.state >= 0:
                 self._start_choice(line, number)
@@ -127,14 +127,6 @@ class _Body:
                 _checks.fail(f"a state and an action must come first: got {shown(line)} at {self.file.place(number)}")
         self._parse_pending()
 
-    def choose_reward(self) -> None:
-        """Find the reward model that was asked for; the first counts otherwise."""
-        if self.reward_model is None:
-            return
-        if self.reward_model not in self.reward_models:
-            _checks.nearest("reward", self.reward_model, self.reward_models)
-        self.reward_position = self.reward_models.index(self.reward_model)
-
     def check(self, counts: dict[str, int]) -> None:
         """Against what the head tells."""
         found = {"@nr_states": self.state + 1, "@nr_choices": len(self.choices)}
@@ -146,23 +138,16 @@ class _Body:
         _checks.must(len(self.lines) > 0, f"{self.file.name} must hold at least one transition: got none")
 
     def _start_state(self, line: str, number: int) -> None:
-        words = line.split(maxsplit=2)
-        state = self.file.index("state", words[1] if len(words) > 1 else "", number)
+        words = [*line.split(maxsplit=2), "", ""]
+        state = self.file.index("state", words[1], number)
         if state != self.state + 1:
             _checks.fail(f"state {self.state + 1} must come next: got {state} at {self.file.place(number)}")
-        self.state, self.choice = state, -1
-        self.state_reward = 0.0
-        if len(words) > 2:
-            self._describe_state(words[2], number)
-
-    def _describe_state(self, rest: str, number: int) -> None:
-        """Rewards and labels, in any order."""
-        for found in _STATE_WORDS.finditer(rest):
-            rewards, quoted, word = found.groups()
+        self.state, self.choice, self.state_reward = state, -1, 0.0
+        for rewards, quoted, word in _STATE_WORDS.findall(words[2]):
             if rewards:
                 self.state_reward = self._reward(rewards, number)
             else:
-                self.labels_of_states.setdefault(quoted or word, array("q")).append(self.state)
+                self.labels_of_states.setdefault(quoted or word, array("q")).append(state)
 
     def _start_choice(self, line: str, number: int) -> None:
         words = line.split(maxsplit=2)
@@ -233,8 +218,8 @@ class _Body:
         used = sizes > 0
         state, choice = np.array(self.states)[used], np.array(self.choices)[used]
         labels = [label for label, size in zip(self.labels, sizes.tolist(), strict=True) if size]
-        labelled = by_label(state, choice, [""] if numbered else labels)
-        per_choice = (state, labelled.action, np.array(self.rewards)[used])
+        action, names = by_label(state, choice, [""] if numbered else labels)
+        per_choice = (state, action, np.array(self.rewards)[used])
         states, actions, rewards = (np.repeat(column, sizes[used]) for column in per_choice)
         lower, upper = np.array(self.lower), np.array(self.upper)
         return Columns(
@@ -242,8 +227,8 @@ class _Body:
             Block(states, actions, np.array(self.successors), lower, rewards, NONE),
             np.array(self.lines),
             n_states,
-            (None, labelled.names),
-            to_labelling(self.labels_of_states),
+            (None, names),
+            self.labels_of_states,
             upper=upper if self.intervals else None,
         )
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from robustmdp._arrays import FloatArray, IndexArray
+from robustmdp.io.arrow import pyarrow
 from robustmdp.models import MDP
+from robustmdp.models.headers import MODEL_COLUMNS
 
+PARQUET_NOTES = b"robustmdp"  # where they are in the metadata
 _PIECE = 1 << 20  # transitions at a time
 
 
@@ -32,7 +37,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Explicit:
-    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th of them.
+    """A model with `ends` more states: the k-th way in which a pair ends leads to the k-th; sizes include them.
 
     `bounds` are the lower and upper ones of its transitions, (nnz,) each, where it is written with intervals.
     """
@@ -49,17 +54,14 @@ class Explicit:
 
     @property
     def n_states(self) -> int:
-        """With the ends."""
         return self.mdp.n_states + self.ends
 
     @property
     def n_choices(self) -> int:
-        """With those of the ends."""
         return self.mdp.n_pairs + self.ends
 
     @property
     def nnz(self) -> int:
-        """With the transitions of the ends."""
         return self.mdp.nnz + self.ends
 
     @property
@@ -124,3 +126,23 @@ class Explicit:
         means = np.add.reduceat(weights * rewards, starts) / np.add.reduceat(weights, starts)
         low, high = np.minimum.reduceat(rewards, starts), np.maximum.reduceat(rewards, starts)
         return np.asarray(np.where(low == high, rewards[starts], means)[pair - pair[0]])
+
+
+def write_csv(model: Explicit, path: Path) -> None:
+    """Numbers as Python prints them, which gives every bit back."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(MODEL_COLUMNS.values())
+        for piece in model.pieces():
+            writer.writerows(zip(*(getattr(piece, name).tolist() for name in MODEL_COLUMNS), strict=True))
+
+
+def write_parquet(model: Explicit, path: Path, *, notes: bytes | None) -> None:
+    """One row group per piece, compressed, with checksums; notes go to the metadata."""
+    pa = pyarrow()
+    kinds = {own: pa.float64() if own in ("probability", "reward") else pa.int64() for own in MODEL_COLUMNS.values()}
+    schema = pa.schema(kinds, None if notes is None else {PARQUET_NOTES: notes})
+    with pa.parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
+        for piece in model.pieces():
+            arrays = [pa.array(getattr(piece, name), kinds[own]) for name, own in MODEL_COLUMNS.items()]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))

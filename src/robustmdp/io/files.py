@@ -11,14 +11,20 @@ import msgspec
 from robustmdp import _checks, _types
 from robustmdp._files import replace_files, resolve_target
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.formats import FORMATS, GYMNASIUM, Format, chosen, main_file, model_files
-from robustmdp.io.meta import Meta, beside, describe_losses, notes_on, write_meta
-from robustmdp.io.outcomes import models_of
+from robustmdp.io.formats import GYMNASIUM, Format, check_ability, chosen, main_file, model_files
+from robustmdp.io.meta import (
+    Meta,
+    beside,
+    check_replaceable,
+    checksums,
+    describe_losses,
+    notes_on,
+    read_together,
+)
 from robustmdp.io.policies import write_solution
-from robustmdp.io.rows import Read, model_of
-from robustmdp.io.streaming import write_source
+from robustmdp.io.rows import Read, model_of, models_of
 from robustmdp.io.tables import write_table
-from robustmdp.io.together import check_replaceable, checksums, read_together
+from robustmdp.io.tensors import write_source
 from robustmdp.models import MDP, RowSource
 from robustmdp.models.consistency import check_room
 from robustmdp.result import Solution
@@ -60,13 +66,13 @@ def read(path: str | os.PathLike[str], discount: float | None = None, *, format:
     file, kind = find_file(path, format)
 
     def build(meta: Meta | None) -> Read:
-        opened = kind.open(file, meta is not None)
+        opened = kind.open(file, numbered=meta is not None) if kind.choices else kind.open(file)
         if not isinstance(opened, MDP):
             return model_of(opened, meta, _discount(discount, meta, file.name))
         check_room(opened.n_states, opened.n_actions, opened.nnz, file.name)
         return Read(opened if discount is None else opened.with_discount(discount), stays=0)
 
-    found = read_together(file, kind, build)
+    found = read_together(model_files(file, kind), kind.read_notes, build)
     warn_of_stays([found], file.name)
     return found.mdp
 
@@ -87,15 +93,12 @@ def read_outcomes(
     """
     _types.check_arguments(read_outcomes, locals())
     file, kind = find_file(path, format)
+    check_ability("outcomes", file, kind)
 
     def build(meta: Meta | None) -> list[Read]:
-        opened = kind.open(file, meta is not None)
-        if isinstance(opened, MDP) or not kind.outcomes:
-            able = " or ".join(format.name for format in FORMATS.values() if format.outcomes)
-            _checks.fail(f"outcomes must be in a {able} file: {file.name} is {kind.name}")
-        return models_of(opened, meta, _discount(discount, meta, file.name))
+        return models_of(kind.open(file), meta, _discount(discount, meta, file.name))
 
-    found = read_together(file, kind, build)
+    found = read_together(model_files(file, kind), kind.read_notes, build)
     warn_of_stays(found, file.name)
     return [each.mdp for each in found]
 
@@ -160,17 +163,18 @@ def write_model(model: Explicit, path: Path, format: Format, with_notes: bool) -
         "successor: write mdp.without_noise() to merge outcomes",
     )
     file = main_file(path, format)
-    notes = notes_on(model, choices=format.choices) if format.noted else None
+    notes = None if format.read_notes is None else notes_on(model, choices=format.choices)
     kept = notes if with_notes else None
-    check_replaceable(file, format)
     files = model_files(file, format)
+    if notes is not None:
+        check_replaceable(files)
     if format.holds_notes or kept is None:
         with replace_files(files) as parts:
-            format.write(model, *parts, **({"notes": kept} if format.holds_notes else {}))
+            format.write(model, *parts, **({"notes": kept and msgspec.json.encode(kept)} if format.holds_notes else {}))
     else:
         with replace_files([*files, beside(file)]) as (*parts, meta):
             format.write(model, *parts)
-            write_meta(msgspec.structs.replace(kept, sha256=checksums(parts)), meta)
+            meta.write_bytes(msgspec.json.encode(msgspec.structs.replace(kept, sha256=checksums(parts))) + b"\n")
     if notes is not None and (format.holds_notes or kept is None):
         beside(file).unlink(missing_ok=True)  # those of an earlier model
     if notes is not None and kept is None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from robustmdp import _checks, _plugins
-from robustmdp.io import craam, drn, parquet, prism, tensors
-from robustmdp.io.columns import Columns, Source
-from robustmdp.io.meta import Meta, read_meta
+from robustmdp.io import drn, explicit, mapped, prism, tensors
+from robustmdp.io.columns import TransitionTable
+from robustmdp.io.meta import ReadNotes, read_meta, read_parquet_notes
 from robustmdp.models import MDP
 
 GYMNASIUM = "gym:"
@@ -24,13 +25,12 @@ class Format:
     ----------
     extensions : the first one is that of new files
     about : what it is, in a few words
-    open : (path, numbered) -> transitions, whose actions are the numbers of choices if `numbered`; or a whole model
-    open_intervals : (path, numbered, reward) -> transitions with intervals; None where there are none
+    open : path -> transitions, or a whole model; with `choices` also (path, numbered=, intervals=, reward=)
     write : (model, path, *companions); each is a file that will take its name when all of them are complete
-    noted : does it need notes on what it cannot hold?
-    read_notes : path -> notes
-    holds_notes : are they within the file? `write` then takes them as `notes`; otherwise they stand beside it
-    choices : does it number the choices of a state and give each a reward, instead of actions and transitions?
+    read_notes : path -> notes on what it cannot hold; None where it holds everything
+    holds_notes : are they within the file? `write` then takes their JSON as `notes`; otherwise they stand beside it
+    choices : does it number the choices of a state and give each a reward, instead of actions and transitions? These
+        formats can hold intervals; actions are the numbers of choices if `numbered`
     outcomes : can a pair have several?
     apart : can it keep the outcomes of a noise apart, where they have the same successor?
     companions : extensions of the files beside
@@ -39,11 +39,9 @@ class Format:
     name: str
     extensions: tuple[str, ...]
     about: str
-    open: Callable[[Path, bool], Source | MDP]
+    open: Callable[..., Any]
     write: Callable[..., None]
-    open_intervals: Callable[[Path, bool, str | None], Columns] | None = None
-    noted: bool = True
-    read_notes: Callable[[Path], Meta | None] = read_meta
+    read_notes: ReadNotes | None = read_meta
     holds_notes: bool = False
     choices: bool = False
     outcomes: bool = False
@@ -55,62 +53,49 @@ FORMATS = {
     format.name: format
     for format in (
         Format(
-            name="csv",
-            extensions=(".csv",),
-            about="craam's table of transitions",
-            open=lambda path, numbered: craam.CsvTable.open(path),
-            write=craam.write_csv,
+            "csv",
+            (".csv",),
+            "craam's table of transitions",
+            TransitionTable.open_csv,
+            explicit.write_csv,
             outcomes=True,
         ),
         Format(
-            name="parquet",
-            extensions=(".parquet", ".pq"),
-            about="the same table as Parquet",
-            open=lambda path, numbered: parquet.ParquetTable.open(path),
-            write=parquet.write_parquet,
-            read_notes=parquet.read_notes,
+            "parquet",
+            (".parquet", ".pq"),
+            "the same table as Parquet",
+            TransitionTable.open_parquet,
+            explicit.write_parquet,
+            read_notes=read_parquet_notes,
             holds_notes=True,
             outcomes=True,
         ),
         Format(
-            name="prism",
-            extensions=(".tra",),
-            about="PRISM's explicit files, with .sta, .lab, .srew and .trew beside",
-            open=lambda path, numbered: prism.read_prism(path, numbered=numbered),
-            write=prism.write_prism,
-            open_intervals=lambda path, numbered, reward: prism.read_prism(
-                path, numbered=numbered, intervals=True, reward=reward
-            ),
+            "prism",
+            (".tra",),
+            "PRISM's explicit files, with .sta, .lab, .srew and .trew beside",
+            prism.read_prism,
+            prism.write_prism,
             choices=True,
             companions=prism.COMPANIONS,
         ),
+        Format("drn", (".drn",), "Storm's explicit file", drn.read_drn, drn.write_drn, choices=True),
         Format(
-            name="drn",
-            extensions=(".drn",),
-            about="Storm's explicit file",
-            open=lambda path, numbered: drn.read_drn(path, numbered=numbered),
-            write=drn.write_drn,
-            open_intervals=lambda path, numbered, reward: drn.read_drn(
-                path, numbered=numbered, intervals=True, reward=reward
-            ),
-            choices=True,
-        ),
-        Format(
-            name="safetensors.zst",
-            extensions=(".safetensors.zst",),
-            about="our own, compressed",
-            open=lambda path, numbered: tensors.read_compressed(path),
-            write=tensors.write_compressed,
-            noted=False,
+            "safetensors.zst",
+            (".safetensors.zst",),
+            "our own, compressed",
+            mapped.read_compressed,
+            tensors.write_compressed,
+            read_notes=None,
             apart=True,
         ),
         Format(
-            name="safetensors",
-            extensions=(".safetensors",),
-            about="our own, opened at once at any size",
-            open=lambda path, numbered: tensors.read_tensors(path),
-            write=tensors.write_tensors,
-            noted=False,
+            "safetensors",
+            (".safetensors",),
+            "our own, opened at once at any size",
+            mapped.read_tensors,
+            tensors.write_tensors,
+            read_notes=None,
             apart=True,
         ),
     )
@@ -142,6 +127,13 @@ def chosen(path: Path, name: str | None) -> Format:
     _checks.fail(f"a model must end in {', '.join(known)}, or say its format: got {path.name!r}")
 
 
+def check_ability(what: str, file: Path, format: Format) -> None:
+    """Refuse a format that cannot hold outcomes or intervals, and name those that can."""
+    abilities = {"outcomes": "outcomes", "intervals": "choices"}
+    able = [each.name for each in FORMATS.values() if getattr(each, abilities[what])]
+    _checks.must(format.name in able, f"{what} must be in a {' or '.join(able)} file: {file.name} is {format.name}")
+
+
 def _added(name: str) -> Format | None:
     """The format that a package adds under this name, which is the ending of its files."""
     point = _plugins.find("format", name)
@@ -150,21 +142,17 @@ def _added(name: str) -> Format | None:
     added = _plugins.load("format", point, "have read(path) and write(mdp, path)", _reads_and_writes)
     call = partial(_plugins.call, "format", point)
     return Format(
-        name=point.name.lower(),
-        extensions=(f".{point.name.lower()}",),
-        about="of a package",
-        open=lambda path, numbered: call("read an MDP", _is_model, added.read, path),
+        point.name.lower(),
+        (f".{point.name.lower()}",),
+        "of a package",
+        open=lambda path: call("read an MDP", lambda thing: isinstance(thing, MDP), added.read, path),
         write=lambda model, path: call("write an MDP", lambda _: True, added.write, model.mdp, path),
-        noted=False,
+        read_notes=None,
     )
 
 
 def _reads_and_writes(thing: object) -> bool:
     return callable(getattr(thing, "read", None)) and callable(getattr(thing, "write", None))
-
-
-def _is_model(thing: object) -> bool:
-    return isinstance(thing, MDP)
 
 
 def model_files(file: Path, format: Format) -> list[Path]:

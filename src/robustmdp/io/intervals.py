@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from robustmdp._files import resolve_target
 from robustmdp.io.bounds import Bounded, with_nominal
 from robustmdp.io.explicit import Explicit
 from robustmdp.io.files import find_file, warn_of_stays, write_model
-from robustmdp.io.formats import FORMATS, Format, chosen
-from robustmdp.io.meta import Meta
+from robustmdp.io.formats import check_ability, chosen, model_files
+from robustmdp.io.meta import Meta, read_together
 from robustmdp.io.rows import Read, model_of
-from robustmdp.io.together import read_together
 from robustmdp.models import MDP
 
 if TYPE_CHECKING:
@@ -67,17 +66,15 @@ def read_interval(
     from robustmdp.ambiguity import Interval
 
     file, kind = find_file(path, format)
-    open_intervals = kind.open_intervals
-    if open_intervals is None:
-        _refuse_format(file, kind)
+    check_ability("intervals", file, kind)
 
     def build(meta: Meta | None) -> tuple[Read, Bounded]:
-        columns = open_intervals(file, meta is not None, reward)
+        columns = kind.open(file, numbered=meta is not None, intervals=True, reward=reward)
         opened = with_nominal(columns, None if meta is None else meta.probabilities)
         gamma = meta.discount if meta is not None and discount is _DEFAULT_DISCOUNT else discount
         return model_of(opened.columns, meta, _checks.model_discount(gamma)), opened
 
-    found, opened = read_together(file, kind, build)
+    found, opened = read_together(model_files(file, kind), kind.read_notes, build)
     warn_of_stays([found], file.name)
     return found.mdp, Interval(*_bounds_of(found.mdp, opened))
 
@@ -129,11 +126,5 @@ def write_interval(
     target = Path(os.fspath(path))
     resolve_target(target)
     kind = chosen(target, format)
-    if kind.open_intervals is None:
-        _refuse_format(target, kind)
+    check_ability("intervals", target, kind)
     return write_model(Explicit.of(mdp, intervals.bounds_for(mdp)), target, kind, meta)
-
-
-def _refuse_format(file: Path, kind: Format) -> NoReturn:
-    able = " or ".join(format.name for format in FORMATS.values() if format.open_intervals is not None)
-    _checks.fail(f"intervals must be in a {able} file: {file.name} is {kind.name}")

@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.io.words import shown
+from robustmdp.io.text import shown
 from robustmdp.models import MDP
 from robustmdp.models.consistency import check_label_room
 from robustmdp.models.labels import Labels, checked_probabilities, read_only
 
 INIT, DEADLOCK, END = "init", "deadlock", "end"  # PRISM's and Storm's words for initial states and dead ends, and ours
-States = IntArray
-
-
-class Labelling(NamedTuple):
-    """States by label, and the initial states, as a file lists them: in any order, perhaps twice."""
-
-    labels: Mapping[str, States]
-    initial: States
-
-
-NO_LABELLING = Labelling({}, np.empty(0, np.int64))
-
-
-def to_labelling(states: Mapping[str, Sequence[int]]) -> Labelling:
-    """From the states of every label; those of `init` are the initial ones."""
-    arrays = {name: np.array(listed, np.int64) for name, listed in states.items()}
-    initial = arrays.pop(INIT, NO_LABELLING.initial)
-    return Labelling(arrays, initial)
+# States by label, in any order, perhaps twice; those of `init` are the initial ones.
+Labelling = Mapping[str, Sequence[int] | IntArray]
 
 
 def label_states(mdp: MDP, labelling: Labelling, name: str) -> MDP:
     """The model with what a file without notes says of its states."""
-    if not labelling.labels and not len(labelling.initial):
+    if not labelling:
         return mdp
-    labels = to_masks(labelling.labels, mdp, name)
-    return mdp._replace(labels=labels, initial=uniform(labelling.initial, mdp.n_states))
+    labels = to_masks({label: states for label, states in labelling.items() if label != INIT}, mdp, name)
+    return mdp._replace(labels=labels, initial=uniform(labelling.get(INIT, ()), mdp.n_states))
 
 
-def to_masks(labels: Mapping[str, States], mdp: MDP, name: str) -> Labels:
+def to_masks(labels: Labelling, mdp: MDP, name: str) -> Labels:
     """(S,) bool for each label, after a look at the memory that these need."""
     check_label_room(mdp.n_states, len(labels), mdp.nnz, name)
     masks = {}
-    for label, states in sorted(labels.items()):
+    for label, listed in sorted(labels.items()):
+        states = np.array(listed, np.int64)
         _checks.must(bool(label), f"the labels of {name} must have names: got an empty one")
         wrong = states[(states < 0) | (states >= mdp.n_states)]
         if wrong.size:
@@ -61,7 +46,7 @@ def to_masks(labels: Mapping[str, States], mdp: MDP, name: str) -> Labels:
     return Labels(masks)
 
 
-def uniform(states: States, n_states: int) -> FloatArray | None:
+def uniform(states: Sequence[int] | IntArray, n_states: int) -> FloatArray | None:
     """The same probability for each of these states; None where there are none."""
     if not len(states):
         return None

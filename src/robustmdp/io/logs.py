@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp.io.arrow import are_text, check_chunks, parquet_file, whole_batches
-from robustmdp.io.delimited import NUMBER, TEXT, WHOLE, CsvFile
-from robustmdp.models.frames import from_arrow
+from robustmdp.io.table_files import CsvTable, FindColumns, ParquetTable
 from robustmdp.models.headers import find_log_columns
-from robustmdp.models.naming import Named
 from robustmdp.models.trajectory import Trajectory
-from robustmdp.models.transitions import BLOCK, INDICES, WINDOW, RawColumns, Source, fingerprint
+from robustmdp.models.transitions import WINDOW, RawColumns, Source, fingerprint
 
 _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
-_MEGABYTE = 1 << 20
+_TABLES: dict[str, Callable[[Path, FindColumns], CsvTable | ParquetTable]]
+_TABLES = {"csv": CsvTable.open, "parquet": ParquetTable.open}
 _KEPT = 20_000_000  # transitions of a Minari dataset that a replay keeps, 420 MB: its episodes are read one by one
 
 
@@ -88,143 +87,13 @@ def _source(path: Any, columns: Mapping[str, str | None] | None, format: str | N
     if not isinstance(path, str | os.PathLike):
         _checks.refuse_type("path", "a path or a Minari dataset", path)
     file = Path(os.fspath(path)).absolute()
-    if not file.is_dir():
-        _checks.file_there(file)
-    _checks.must(file.is_file(), f"path must be a file: {path} is a folder")
+    _checks.file_there(file)
     if format is None:
         format = _FORMATS.get(file.suffix.lower())
         _checks.must(format is not None, f"a log must end in .csv or .parquet, or say its format: got {file.name!r}")
-    if format == "csv":
-        return _Csv.open(file, columns or {})
-    if format == "parquet":
-        return _Parquet.open(file, columns or {})
-    _checks.nearest("format", str(format), ("csv", "parquet"))
-
-
-def _file_fingerprint(path: Path, columns: Mapping[str, str]) -> str:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        first = file.read(_MEGABYTE)
-        file.seek(max(size - _MEGABYTE, 0))
-        return fingerprint(size, str(sorted(columns.items())), first, file.read())
-
-
-@dataclass(frozen=True)
-class _Csv:
-    """A CSV file, one transition per line after a line of names."""
-
-    file: CsvFile
-    columns: dict[str, str]
-    named: Named
-    window = WINDOW
-    kept_length = 0
-    # Counting the lines would mean to read them all; that a scan for n_states has done so must not change the answer.
-    length = None
-
-    @staticmethod
-    def open(path: Path, columns: Mapping[str, str | None]) -> _Csv:
-        file = CsvFile.open(path)
-        found = find_log_columns(columns, file.header, path.name)
-        return _Csv(file, found, file.named(found))
-
-    @property
-    def name(self) -> str:
-        return self.file.name
-
-    @property
-    def expected_length(self) -> int:
-        """The filled lines after the header, counted without reading what they say."""
-        with self.file.path.open("rb") as file:
-            return max(1, sum(1 for line in file if not line.isspace()) - 1)
-
-    @property
-    def fingerprint(self) -> str:
-        return _file_fingerprint(self.file.path, self.columns)
-
-    def sizes(self) -> None:
-        return None
-
-    def place(self, name: str, row: int) -> str:
-        return self.file.place(row)
-
-    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        states, actions = (TEXT if named else WHOLE for named in self.named)
-        kinds = {"state": states, "action": actions, "next_state": states, "reward": NUMBER, "terminated": TEXT}
-        return self.file.blocks({name: self.columns[name] for name in names if name in self.columns}, kinds, start)
-
-
-@dataclass(frozen=True)
-class _Parquet:
-    """A Parquet file, one transition per row."""
-
-    path: Path
-    columns: dict[str, str]
-    named: Named
-    window = WINDOW
-    kept_length = 0
-
-    @staticmethod
-    def open(path: Path, columns: Mapping[str, str | None]) -> _Parquet:
-        with parquet_file(path) as file:
-            found = find_log_columns(columns, file.schema_arrow.names, path.name)
-            rows = file.metadata.num_rows
-            named = are_text(file.schema_arrow, found)
-            check_chunks(file, path, found.values())
-        _checks.must(rows > 0, f"{path.name} must hold at least one transition: got none")
-        return _Parquet(path, found, named)
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def length(self) -> int:
-        with parquet_file(self.path) as file:
-            return int(file.metadata.num_rows)
-
-    @property
-    def expected_length(self) -> int:
-        return self.length
-
-    @property
-    def fingerprint(self) -> str:
-        return _file_fingerprint(self.path, self.columns)
-
-    def sizes(self) -> tuple[int, int] | None:
-        """From the statistics that most writers leave in the file."""
-        with parquet_file(self.path) as file:
-            groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
-        largest: dict[str, int] = {}
-        for name in INDICES:
-            for group in groups:
-                try:
-                    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
-                except UnicodeDecodeError:
-                    return None
-                statistics = getattr(columns.get(self.columns[name]), "statistics", None)
-                top = statistics.max if statistics is not None and statistics.has_min_max else None
-                if group.num_rows > 0 and not (isinstance(top, int) and top >= 0):
-                    return None
-                largest[name] = max(largest.get(name, 0), top or 0)
-        return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
-
-    def place(self, name: str, row: int) -> str:
-        return f"row {row} of {self.name}"
-
-    def blocks(self, start: int, names: Sequence[str]) -> Iterator[RawColumns]:
-        own = {name: self.columns[name] for name in names if name in self.columns}
-        with parquet_file(self.path, own.values()) as file:
-            group = 0
-            while group < file.metadata.num_row_groups and start >= file.metadata.row_group(group).num_rows:
-                start -= file.metadata.row_group(group).num_rows
-                group += 1
-            groups = range(group, file.metadata.num_row_groups)
-            batches = file.iter_batches(BLOCK, groups, list(own.values()), use_threads=False) if groups else ()
-            for batch in whole_batches(batches, self.name):
-                kept = batch.slice(start)
-                start = max(start - batch.num_rows, 0)
-                if kept.num_rows:
-                    yield {name: from_arrow(kept.column(column)) for name, column in own.items()}
+    if format not in _TABLES:
+        _checks.nearest("format", str(format), _TABLES)
+    return _TABLES[format](file, partial(find_log_columns, columns or {}))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,22 +1,32 @@
-"""What a format cannot hold: notes within the file, or in a small JSON file beside it, `model.csv.meta.json`."""
+"""What a format cannot hold: notes within the file, or in a small JSON file beside it, `model.csv.meta.json`.
+
+The files of one model are a unit: they are read together, and no file of another program is replaced.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from robustmdp import _checks
+from robustmdp.io.arrow import parquet_file
 from robustmdp.io.bounds import implies
 from robustmdp.io.choices import written_initial_states, written_state_labels
-from robustmdp.io.explicit import Explicit
+from robustmdp.io.explicit import PARQUET_NOTES, Explicit
 from robustmdp.io.labelling import to_pairs, uniform
-from robustmdp.io.words import listed, quote_error
+from robustmdp.io.text import listed, quote_error
 from robustmdp.models import MDP
 
+Result = TypeVar("Result")
 VERSION = 1
+_ATTEMPTS = 3
+_PAUSE = 0.005  # seconds, far more than lie between two renames of a writer
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 2)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 2)]
 
@@ -57,6 +67,9 @@ class Meta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     has_initial: bool = False
     noise: tuple[Any, ...] | None = None
     sha256: tuple[str, ...] | None = None
+
+
+ReadNotes = Callable[[Path], Meta | None]
 
 
 def notes_on(model: Explicit, *, choices: bool) -> Meta:
@@ -106,6 +119,7 @@ def _noted_initial(mdp: MDP, *, choices: bool) -> tuple[tuple[int, float], ...] 
 
 def describe_losses(meta: Meta, model: Explicit) -> str:
     """What will not come back without these notes, in words."""
+    labels = list(meta.labels or ())
     losses = {
         "the discount": True,
         "the names of states": meta.state_names is not None,
@@ -114,7 +128,7 @@ def describe_losses(meta: Meta, model: Explicit) -> str:
         "the numbers of actions": meta.actions is not None,
         "the rewards by successor": meta.rewards is not None,
         "the nominal probabilities": meta.probabilities is not None,
-        _labels_in_words(meta): meta.labels is not None,
+        f"the {'label' if len(labels) == 1 else 'labels'} {listed(labels)}": meta.labels is not None,
         "the initial probabilities": meta.initial is not None,
         "how many actions there are": meta.n_actions > int(np.max(model.mdp.actions)) + 1,
     }
@@ -122,30 +136,15 @@ def describe_losses(meta: Meta, model: Explicit) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _labels_in_words(meta: Meta) -> str:
-    names = list(meta.labels or ())
-    return f"the {'label' if len(names) == 1 else 'labels'} {listed(names)}"
-
-
 def beside(path: Path) -> Path:
     """Where the notes on a file are."""
     return path.with_name(f"{path.name}.meta.json")
-
-
-def write_meta(meta: Meta, path: Path) -> None:
-    """Just write; the caller sees to it that the file is whole."""
-    path.write_bytes(encoded(meta) + b"\n")
 
 
 def read_meta(path: Path) -> Meta | None:
     """The notes on a file, if there are any."""
     file = beside(path)
     return decoded(file.read_bytes(), file.name) if file.is_file() else None
-
-
-def encoded(meta: Meta) -> bytes:
-    """Notes as JSON."""
-    return msgspec.json.encode(meta)
 
 
 def decoded(text: bytes, name: str) -> Meta:
@@ -157,3 +156,80 @@ def decoded(text: bytes, name: str) -> Meta:
     _checks.must(meta.version == VERSION, f"{name} must have version {VERSION}: got {meta.version}")
     _checks.must(0.0 <= meta.discount <= 1.0, f"the discount in {name} must lie in [0, 1]: got {meta.discount:g}")
     return meta
+
+
+def read_parquet_notes(path: Path) -> Meta | None:
+    """Those in the metadata; those beside a file that has none, as earlier versions left them."""
+    with parquet_file(path) as file:
+        text = (file.schema_arrow.metadata or {}).get(PARQUET_NOTES)
+    return read_meta(path) if text is None else decoded(text, path.name)
+
+
+def read_together(
+    files: Sequence[Path], read_notes: ReadNotes | None, build: Callable[[Meta | None], Result]
+) -> Result:
+    """What `build` makes of a file and its notes; tried again where a writer replaced them meanwhile."""
+    for _ in range(_ATTEMPTS):
+        before = _identities(files)
+        try:
+            found = _read_once(files, read_notes, build)
+        except (ValueError, OSError):
+            time.sleep(_PAUSE)
+            if _identities(files) == before:
+                raise
+        else:
+            if _identities(files) == before:
+                return found
+    _checks.fail(
+        f"{files[0].name} must not be replaced while it is read: another program writes to it, so try again later"
+    )
+
+
+def _read_once(files: Sequence[Path], read_notes: ReadNotes | None, build: Callable[[Meta | None], Result]) -> Result:
+    notes = None if read_notes is None else read_notes(files[0])
+    found, name = build(notes), files[0].name
+    if notes is not None and notes.sha256 is not None:
+        _checks.must(
+            notes.sha256 == checksums(files),
+            f"{beside(files[0]).name} must belong to {name}: its checksum is of another content; write the model "
+            'again, or remove the entry "sha256" if you changed the file yourself',
+        )
+    return found
+
+
+def _identities(files: Sequence[Path]) -> list[tuple[int, ...] | None]:
+    """What tells the content of each file from that of its successor."""
+    return [_identity(path) for path in (*files, beside(files[0]))]
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def checksums(files: Sequence[Path]) -> tuple[str, ...]:
+    """SHA-256 of each file; empty where it is not there."""
+    return tuple(_checksum(path) if path.is_file() else "" for path in files)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_replaceable(files: Sequence[Path]) -> None:
+    """Refuse to write a model over companions or notes that this package did not write beside that file."""
+    companions = [path for path in files[1:] if path.exists()]
+    notes, name = read_meta(files[0]), files[0].name
+    if notes is not None and notes.sha256 is None:  # an earlier version wrote them
+        return
+    known = () if notes is None else notes.sha256 or ()
+    for path, checksum in zip(companions, checksums(companions), strict=True):
+        _checks.must(
+            checksum in known,
+            f"{path.name} must not be replaced: it is not as {name} was written with it; move it away, or choose "
+            "another name",
+        )

@@ -6,8 +6,7 @@ import csv
 import difflib
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import IntArray
 from robustmdp._files import replace_file
 from robustmdp.io.arrow import check_chunks, check_rows, parquet_file, whole_batches
-from robustmdp.io.delimited import is_number
-from robustmdp.io.tables import format_of, write_csv, write_parquet
-from robustmdp.io.words import listed, quote_error, shown
+from robustmdp.io.tables import WRITERS, format_of
+from robustmdp.io.text import is_number, listed, quote_error, shown
 from robustmdp.models import MDP
 from robustmdp.result import Solution
 from robustmdp.table import Table
@@ -31,14 +29,27 @@ _COLUMNS = ("step", "state", "action", "probability")  # of a policy; all others
 
 
 def write_solution(solution: Solution, path: Path, format: str | None = None) -> Path:
-    """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`."""
+    """A row per state and step, or per action that a stochastic policy takes; see `robustmdp.io.write`.
+
+    JSON is one object: how it ended, and the columns; null stands for a bound that is not finite.
+    """
     kind = format_of(path, format, "a solution")
     columns = _columns(solution)
     with replace_file(path) as part:
         if kind == "json":
-            part.write_bytes(msgspec.json.encode(_record(solution, columns)) + b"\n")
+            record = {
+                "status": solution.status.code,
+                "message": solution.status.sentence,
+                "steps": solution.steps,
+                "samples": solution.samples,
+                "error_bound": solution.error_bound,
+                "confidence": solution.confidence,
+            }
+            part.write_bytes(msgspec.json.encode(record | columns) + b"\n")
         else:
-            _write_columns(columns, part, kind)
+            # Names are objects, since an array of strings would cut off their last zeros.
+            kinds = {name: object if isinstance(column[0], str) else None for name, column in columns.items()}
+            WRITERS[kind](Table({name: np.array(column, kinds[name]) for name, column in columns.items()}), part)
     return path
 
 
@@ -60,29 +71,6 @@ def _columns(solution: Solution) -> dict[str, list[Any]]:
     out["probability"] = policy[rows, actions].tolist()
     first = ("step", *_COLUMNS)
     return {name: out[name] for name in (*first, *columns) if name in out}
-
-
-def _record(solution: Solution, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """One JSON object: how it ended, and the columns; null stands for a bound that is not finite."""
-    return {
-        "status": solution.status.code,
-        "message": solution.status.sentence,
-        "steps": solution.steps,
-        "samples": solution.samples,
-        "error_bound": solution.error_bound,
-        "confidence": solution.confidence,
-        **columns,
-    }
-
-
-def _write_columns(columns: Mapping[str, list[Any]], part: Path, kind: str) -> None:
-    # Names are objects, since an array of strings would cut off their last zeros.
-    arrays = {
-        name: np.array(column, object) if isinstance(column[0], str) else np.array(column)
-        for name, column in columns.items()
-    }
-    write = {"csv": write_csv, "parquet": write_parquet}[kind]
-    write(Table(arrays), part)
 
 
 def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = None) -> npt.NDArray[Any]:
@@ -110,7 +98,6 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     _types.check_arguments(read_policy, locals())
     file = Path(os.fspath(path))
     kind = format_of(file, format, "a policy")
-    _checks.must(not file.is_dir(), f"path must be a file: {path} is a folder")
     _checks.file_there(file)
     table = {"csv": _read_csv, "parquet": _read_parquet, "json": _read_json}[kind](file)
     for name in ("state", "action"):
@@ -119,95 +106,69 @@ def read_policy(path: str | os.PathLike[str], mdp: MDP, *, format: str | None = 
     _checks.must(len(table["state"]) > 0, f"{file.name} must hold at least one state: got none")
     states = _indices("state", table["state"], mdp.state_names, mdp.n_states, file.name)
     actions = _indices("action", table["action"], mdp.action_names, mdp.n_actions, file.name)
+    _check_available(mdp, states, actions, file.name)
+    steps = None
+    if "step" in table:
+        steps = _indices("step", table["step"], None, len(states), file.name)  # as many steps as rows at the most
+        gap = _first_gap(steps, int(steps.max()) + 1)
+        _checks.must(gap is None, f"steps must count from 0 without a gap: step {gap} is missing in {file.name}")
+    return _policy(mdp, steps, states, actions, table.get("probability"), file.name)
+
+
+def _check_available(mdp: MDP, states: IntArray, actions: IntArray, file: str) -> None:
     available = np.zeros((mdp.n_states, mdp.n_actions), bool)
     available[mdp.states, mdp.actions] = True
     wrong = np.flatnonzero(~available[states, actions])
     if wrong.size:
         row = int(wrong[0])
         action, state = mdp.action_name(int(actions[row])), mdp.state_name(int(states[row]))
-        _checks.fail(f"action must be available: {action!r} is not in {state!r} at row {row} of {file.name}")
-    decisions = _decisions(table, states, mdp, file.name)
-    if "probability" not in table:
-        return _deterministic(decisions, actions)
-    return _stochastic(decisions, actions, table["probability"])
+        _checks.fail(f"action must be available: {action!r} is not in {state!r} at row {row} of {file}")
 
 
-@dataclass(frozen=True)
-class _Decisions:
-    """What a file decides on: number n_states * step + state of each row, without steps the state."""
+def _policy(
+    mdp: MDP, steps: IntArray | None, states: IntArray, actions: IntArray, given: Sequence[Any] | None, file: str
+) -> npt.NDArray[Any]:
+    """From the rows of a table, whose probabilities are `given` where there are some."""
+    shape = (mdp.n_states,) if steps is None else (int(steps.max()) + 1, mdp.n_states)
+    decisions = states if steps is None else steps * mdp.n_states + states
 
-    rows: IntArray
-    n_steps: int | None
-    mdp: MDP
-    file: str
+    def name(decision: int) -> str:
+        step, state = divmod(decision, mdp.n_states)
+        return repr(mdp.state_name(state)) + ("" if steps is None else f" at step {step}")
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(S,) or (T, S)"""
-        return (self.mdp.n_states,) if self.n_steps is None else (self.n_steps, self.mdp.n_states)
+    keys = decisions if given is None else decisions * mdp.n_actions + actions
+    shares = np.array([_number(entry) for entry in given or ()])
+    if wrong := np.flatnonzero(~((shares >= 0.0) & (shares <= 1.0))).tolist():  # NaN compares false
+        _checks.fail(f"probability must lie in 0..1: got {shown((given or ())[wrong[0]])} at row {wrong[0]} of {file}")
+    again = np.setdiff1d(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
+    if again.size:
+        row = int(again[0])
+        must, who = "a state must come once, or with a probability", name(int(decisions[row]))
+        if given is not None:
+            must = "a state and an action must come together once"
+            who += f" and {mdp.action_name(int(actions[row]))!r}"
+        _checks.fail(f"{must}: {who} came again at row {row} of {file}")
+    missing = _first_gap(decisions, math.prod(shape))
+    if missing is not None:
+        _checks.fail(f"every state must have an action: {name(missing)} has none in {file}")
+    if given is None:
+        return actions[np.argsort(decisions)].reshape(shape)
+    policy = np.zeros((math.prod(shape), mdp.n_actions))
+    policy[decisions, actions] = shares
+    sums = policy.sum(axis=1)
+    if (wrong_sums := _checks.wrong_sums(sums)).size:
+        decision = int(wrong_sums[0])
+        _checks.fail(f"the probabilities of {name(decision)} in {file} must sum to 1: got {sums[decision]:.9g}")
+    return policy.reshape(*shape, mdp.n_actions)
 
-    def counts(self) -> IntArray:
-        """How many rows each of them has."""
-        return np.bincount(self.rows, minlength=math.prod(self.shape))
 
-    def name(self, decision: int) -> str:
-        """The state, and the step where there are several."""
-        step, state = divmod(decision, self.mdp.n_states)
-        return repr(self.mdp.state_name(state)) + ("" if self.n_steps is None else f" at step {step}")
-
-    def check_complete(self) -> None:
-        """Each of them needs a row."""
-        missing = np.flatnonzero(self.counts() == 0)
-        if missing.size:
-            _checks.fail(f"every state must have an action: {self.name(int(missing[0]))} has none in {self.file}")
-
-
-def _decisions(table: Mapping[str, list[Any]], states: IntArray, mdp: MDP, file: str) -> _Decisions:
-    if "step" not in table:
-        return _Decisions(states, None, mdp, file)
-    steps = _indices("step", table["step"], None, len(states), file)  # as many steps as rows at the most
-    present = np.unique(steps)
+def _first_gap(numbers: IntArray, count: int) -> int | None:
+    """The first of 0..count-1 that is not among these, without memory for all of them."""
+    present = np.unique(numbers)
     gaps = np.flatnonzero(present != np.arange(len(present)))
     if gaps.size:
-        _checks.fail(f"steps must count from 0 without a gap: step {gaps[0]} is missing in {file}")
-    return _Decisions(steps * mdp.n_states + states, len(present), mdp, file)
-
-
-def _deterministic(decisions: _Decisions, actions: IntArray) -> IntArray:
-    twice = np.flatnonzero(decisions.counts() > 1)
-    if twice.size:
-        _checks.fail(
-            f"a state must come once, or with a probability: {decisions.name(int(twice[0]))} came again "
-            f"at row {np.flatnonzero(decisions.rows == twice[0])[1]} of {decisions.file}"
-        )
-    decisions.check_complete()
-    policy = np.empty(decisions.shape, np.int64)
-    policy.ravel()[decisions.rows] = actions
-    return policy
-
-
-def _stochastic(decisions: _Decisions, actions: IntArray, given: Sequence[Any]) -> FloatArray:
-    mdp, name = decisions.mdp, decisions.file
-    policy = np.full((math.prod(decisions.shape), mdp.n_actions), np.nan)
-    for row, (decision, action, entry) in enumerate(zip(decisions.rows.tolist(), actions.tolist(), given, strict=True)):
-        probability = _number(entry)
-        if not 0.0 <= probability <= 1.0:
-            _checks.fail(f"probability must lie in 0..1: got {shown(entry)} at row {row} of {name}")
-        if not np.isnan(policy[decision, action]):
-            _checks.fail(
-                f"a state and an action must come together once: {decisions.name(decision)} and "
-                f"{mdp.action_name(action)!r} came again at row {row} of {name}"
-            )
-        policy[decision, action] = probability
-    decisions.check_complete()
-    policy[np.isnan(policy)] = 0.0
-    sums = policy.sum(axis=1)
-    if (wrong := _checks.wrong_sums(sums)).size:
-        decision = int(wrong[0])
-        _checks.fail(
-            f"the probabilities of {decisions.name(decision)} in {name} must sum to 1: got {sums[decision]:.9g}"
-        )
-    return policy.reshape(*decisions.shape, mdp.n_actions)
+        return int(gaps[0])
+    return len(present) if len(present) < count else None
 
 
 def _indices(kind: str, column: Sequence[Any], names: Sequence[str] | None, size: int, file: str) -> IntArray:

@@ -27,24 +27,16 @@ from robustmdp.io.choices import (
     written_state_labels,
 )
 from robustmdp.io.columns import NONE, Columns
-from robustmdp.io.delimited import open_text
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.labelling import DEADLOCK, INIT, NO_LABELLING, Labelling, to_labelling
-from robustmdp.io.words import shown
+from robustmdp.io.labelling import DEADLOCK, INIT, Labelling
+from robustmdp.io.text import open_text, shown
 from robustmdp.models.assembly import Block
 
 COMPANIONS = (".sta", ".lab", ".srew", ".trew")
+_COUNTED = ("states", "choices", "transitions")  # in the first line
 _INDICES = ("state", "choice", "next state")
 _BLANKS = re.compile(r"(?<=[\[,])\s+|\s+(?=[,\]])")  # blanks within an interval
 _REWARD_NAME = re.compile(r'#\s*Reward structure "([^"]*)"')
-
-
-class _Counts(NamedTuple):
-    """The first line of the transitions; all None in Storm's dialect."""
-
-    states: int | None
-    choices: int | None
-    transitions: int | None
 
 
 class _Table(NamedTuple):
@@ -68,19 +60,24 @@ def read_prism(path: Path, *, numbered: bool, intervals: bool = False, reward: s
     table = _table(tra, rows, _INDICES, "probability", labelled=True, intervals=intervals)
     _checks.must(len(table.line) > 0, f"{tra.name} must hold at least one transition: got none")
     state, choice, following = table.indices
-    _check_counts(counts, state, choice, tra.name)
-    rewards = _rewards(path, table.indices, headed=counts.states is not None, name=reward)
-    labelled = by_label(state, choice, [""] if numbered else table.labels)
-    columns = Block(state, labelled.action, following, table.number, rewards, NONE)
-    n_states = max(counts.states or 0, int(max(state.max(), following.max())) + 1)
-    labelling = _labelling(Lines(path.with_suffix(".lab")), n_states)
-    names = None if numbered else _state_names(Lines(path.with_suffix(".sta")), counts.states)
+    n_states = None if counts is None else counts[0]
+    if counts is not None:
+        found = {"choices": count(state, choice), "transitions": len(state)}
+        for (what, came), wanted in zip(found.items(), counts[1:], strict=True):
+            must = f"{tra.name} must hold the {wanted} {what} that its first line tells of: it has {came}"
+            _checks.must(wanted == came, must)
+    rewards = _rewards(path, table.indices, headed=counts is not None, name=reward)
+    action, action_names = by_label(state, choice, [""] if numbered else table.labels)
+    columns = Block(state, action, following, table.number, rewards, NONE)
+    most_states = max(n_states or 0, int(max(state.max(), following.max())) + 1)
+    labelling = _labelling(Lines(path.with_suffix(".lab")), most_states)
+    names = None if numbered else _state_names(Lines(path.with_suffix(".sta")), n_states)
     return Columns(
         tra,
         columns,
         table.line,
-        counts.states,
-        (names, labelled.names),
+        n_states,
+        (names, action_names),
         labelling,
         upper=table.upper if intervals else None,
     )
@@ -119,7 +116,9 @@ def _table(
             column += file.all_indices(kind, [fields[position] for _, fields in batch], numbers)
         texts = [fields[width - 1] for _, fields in batch]
         if labelled and not intervals:
-            _refuse_intervals(file, texts, numbers)
+            for text, line in zip(texts, numbers, strict=True):
+                if text.startswith("["):
+                    file.refuse_interval(line)
         for bounds, found in zip((lower, upper), file.all_bounds(value, texts, numbers), strict=True):
             bounds += found
         lines += array("q", numbers)
@@ -128,37 +127,18 @@ def _table(
     return _Table(np.array(lines, np.int64), whole, np.array(lower), np.array(upper), labels)
 
 
-def _refuse_intervals(file: Lines, texts: list[str], lines: list[int]) -> None:
-    for text, line in zip(texts, lines, strict=True):
-        if text.startswith("["):
-            file.refuse_interval(line)
-
-
-def _counts(tra: Lines, line: int, fields: list[str]) -> _Counts:
+def _counts(tra: Lines, line: int, fields: list[str]) -> list[int] | None:
+    """Of states, choices and transitions; None in Storm's dialect, which has none."""
     _checks.must(bool(fields), f"{tra.name} must start with its counts: got an empty file")
     if len(fields) == 1 and fields[0].isalpha():
         _checks.must(fields[0].lower() == "mdp", f"{tra.name} must hold an MDP: it says {shown(fields[0])}")
-        return _Counts(None, None, None)
+        return None
     _checks.must(
         len(fields) == 3,
         f"{tra.name} must start with the numbers of states, choices and transitions, as those of MDPs do: "
         f"got {shown(' '.join(fields))} at {tra.place(line)}",
     )
-    return _Counts(
-        *(tra.index(f"the number of {what}", text, line) for what, text in zip(_Counts._fields, fields, strict=True))
-    )
-
-
-def _check_counts(counts: _Counts, state: IntArray, choice: IntArray, name: str) -> None:
-    if counts.states is None:
-        return
-    for what, wanted, came in (
-        ("transitions", counts.transitions, len(state)),
-        ("choices", counts.choices, count(state, choice)),
-    ):
-        _checks.must(
-            wanted == came, f"{name} must hold the {wanted} {what} that its first line tells of: it has {came}"
-        )
+    return [tra.index(f"the number of {what}", text, line) for what, text in zip(_COUNTED, fields, strict=True)]
 
 
 def _rewards(path: Path, transitions: tuple[IntArray, ...], *, headed: bool, name: str | None) -> FloatArray:
@@ -259,7 +239,7 @@ def _state_names(sta: Lines, n_states: int | None) -> list[str] | None:
 def _labelling(lab: Lines, n_states: int) -> Labelling:
     """The states of each label."""
     if not lab.path.is_file():
-        return NO_LABELLING
+        return {}
     with open_text(lab.path) as text:
         is_storms = text.readline().startswith("#DECLARATION")
     rows = _rows(lab)
@@ -276,7 +256,7 @@ def _labelling(lab: Lines, n_states: int) -> Labelling:
             if label not in names:
                 _checks.fail(f"a label must be one that is declared: got {shown(label)} at {lab.place(number)}")
             states[names[label]].append(index)
-    return to_labelling(states)
+    return states
 
 
 def _declared(lab: Lines, number: int, words: list[str]) -> dict[str, str]:

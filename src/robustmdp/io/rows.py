@@ -8,10 +8,10 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.io.columns import Source, in_order
-from robustmdp.io.labelling import DEADLOCK, END, Labelling, from_pairs, label_states, to_masks, uniform
+from robustmdp.io.columns import Columns, Source, in_memory, in_order
+from robustmdp.io.labelling import DEADLOCK, END, INIT, Labelling, from_pairs, label_states, to_masks, uniform
 from robustmdp.io.meta import Meta
-from robustmdp.io.words import shown
+from robustmdp.io.text import shown
 from robustmdp.models import MDP, row_sums
 from robustmdp.models.assembly import Rows, assemble, parts_of
 from robustmdp.models.consistency import check_room
@@ -85,6 +85,7 @@ def _normalise(rows: Rows, source: Source) -> None:
             f"the probabilities of state {name_of(source, 0, state)} and action {name_of(source, 1, action)} "
             f"must sum to 1: got {total:.9g} "
             f"at {source.place(_first_row(source, state, action))}"
+            + ("; if it is a log, estimate a model as in rm.estimate(rm.read_log(path))" if source.may_be_log else "")
         )
 
     row_sums.normalise(rows.indptr, rows.probabilities, describe, in_place=True)
@@ -156,15 +157,16 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
     """What the file says of the states and, where it had no place for it, what is noted; the file may have changed."""
     n_states, notes = mdp.n_states, f"{name}.meta.json"
     ends = np.arange(n_states, n_states + meta.ends)
+    in_file = {label: np.array(states, np.int64) for label, states in labelling.items()}
+    first = in_file.pop(INIT, np.empty(0, np.int64))
     own = {
         label: states[states < n_states]
-        for label, states in labelling.labels.items()
+        for label, states in in_file.items()
         # These are ours: PRISM expects the one, and the other says which states are the ends.
         if not (label == DEADLOCK and not len(states)) and not (label == END and np.array_equal(states, ends))
     }
-    noted = {label: np.array(states, np.int64) for label, states in (meta.labels or {}).items()}
-    labels = to_masks(own, mdp, name) | to_masks(noted, mdp, notes)
-    initial = uniform(labelling.initial[labelling.initial < n_states], n_states)
+    labels = to_masks(own, mdp, name) | to_masks(meta.labels or {}, mdp, notes)
+    initial = uniform(first[first < n_states], n_states)
     if meta.initial is not None:
         given, implied = from_pairs(meta.initial, n_states, notes), initial
         _checks.must(
@@ -172,7 +174,7 @@ def _noted_labels(mdp: MDP, labelling: Labelling, meta: Meta, name: str) -> MDP:
             f"the initial states in {notes} must be those of {name}; delete the notes if the file was changed",
         )
         initial = given
-    elif not meta.has_initial and np.array_equal(labelling.initial, [0]):
+    elif not meta.has_initial and np.array_equal(first, [0]):
         initial = None  # the file must have one, the model has none
     return mdp._replace(labels=Labels(sorted(labels.items())), initial=initial)
 
@@ -217,4 +219,36 @@ def _check_means(rows: Rows, noted: FloatArray, name: str) -> None:
         _checks.fail(
             f"the rewards in {name}.meta.json must have the means that {name} has: {means[pair]:g} is not "
             f"{rows.rewards[starts[pair]]:g} at state {rows.states[pair]}; delete the notes if the file was changed"
+        )
+
+
+def models_of(source: Source, meta: Meta | None, discount: float) -> list[Read]:
+    """One per outcome number, in their order; each must be given at every pair."""
+    columns = in_memory(source)
+    if not len(columns.columns.outcome):
+        return [model_of(columns, meta, discount)]
+    largest = int(max(columns.columns.state.max(), columns.columns.next_state.max()))
+    columns = columns.take(columns.columns.probability != 0)  # as in `model_of`
+    outcome = columns.columns.outcome
+    numbers = np.unique(outcome)
+    _checks.must(numbers.size > 0, f"{source.name} must hold at least one transition: got none")
+    _check_complete(columns, len(numbers))
+    return [model_of(columns.take(outcome == number).of_size(largest + 1), meta, discount) for number in numbers]
+
+
+def _check_complete(columns: Columns, count: int) -> None:
+    state, action, _, _, _, outcome = columns.columns
+    order = np.lexsort((outcome, action, state))
+    new_pair = np.append(True, (np.diff(state[order]) != 0) | (np.diff(action[order]) != 0))
+    new = new_pair | np.append(True, np.diff(outcome[order]) != 0)
+    starts = np.flatnonzero(new_pair)
+    lacking = np.flatnonzero(np.add.reduceat(new, starts, dtype=np.int64) != count)
+    if lacking.size:
+        row = order[starts[lacking[0]]]
+        present = set(outcome[(state == state[row]) & (action == action[row])].tolist())
+        missing = next(number for number in np.unique(outcome).tolist() if number not in present)
+        _checks.fail(
+            f"every outcome must be given at every pair: outcome {missing} is missing at state "
+            f"{name_of(columns, 0, state[row])} and action {name_of(columns, 1, action[row])} of {columns.name} "
+            f"({columns.place(int(row))})"
         )

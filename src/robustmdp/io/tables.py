@@ -11,6 +11,8 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._files import replace_file
+from robustmdp.io.arrow import pyarrow
+from robustmdp.io.text import quote_error
 from robustmdp.table import Table
 
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
@@ -25,7 +27,7 @@ def write_table(table: Table, path: str | Path, format: str | None = None) -> Pa
     target = Path(path)
     kind = format_of(target, format, "a table")
     with replace_file(target) as part:
-        _WRITERS[kind](table, part)
+        WRITERS[kind](table, part)
     return target
 
 
@@ -44,15 +46,13 @@ def format_of(path: Path, format: str | None, what: str) -> str:
 
 def read_table(path: str | Path) -> Table:
     """A table from a `.parquet` file, with its notes."""
-    import pyarrow as pa
-
-    parquet = _parquet()
+    pa = pyarrow()
     try:
-        found = parquet.read_table(str(path))
+        found = pa.parquet.read_table(str(path))
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        _checks.fail(f"{path} must be a Parquet file: {str(problem).splitlines()[0]}")
+        _checks.fail(f"{path} must be a Parquet file: {quote_error(problem)}")
     notes = (found.schema.metadata or {}).get(_NOTES, b"{}")
     try:
         kept = msgspec.json.decode(notes, type=dict[str, Any])
@@ -68,11 +68,10 @@ def _column(column: Any) -> np.ndarray[Any, Any]:
 
 def write_parquet(table: Table, path: Path) -> None:
     """Just write; `write_table` is for files that must be whole."""
-    import pyarrow as pa
-
+    pa = pyarrow()
     columns = pa.table({name: pa.array(column) for name, column in table.columns.items()})
     notes = {_NOTES: msgspec.json.encode(dict(table.notes))}
-    _parquet().write_table(columns.replace_schema_metadata(notes), str(path), compression="zstd")
+    pa.parquet.write_table(columns.replace_schema_metadata(notes), str(path), compression="zstd")
 
 
 def write_csv(table: Table, path: Path) -> None:
@@ -87,12 +86,4 @@ def _write_json(table: Table, path: Path) -> None:
     path.write_bytes(msgspec.json.encode(list(table)) + b"\n")
 
 
-def _parquet() -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("pyarrow must be installed for Parquet files: pip install 'robustmdp[parquet]'") from None
-    return parquet
-
-
-_WRITERS = {"parquet": write_parquet, "csv": write_csv, "json": _write_json}
+WRITERS = {"parquet": write_parquet, "csv": write_csv, "json": _write_json}

@@ -6,7 +6,11 @@ be changed in place while a model uses it; `write` never does, since it replaces
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
+from robustmdp._files import replace_file
 from robustmdp.io.arrow import pyarrow
 from robustmdp.io.explicit import Explicit
-from robustmdp.io.meta import Meta, decoded, notes_on
-from robustmdp.io.validation import checked_model
-from robustmdp.io.words import quote_error, shown
-from robustmdp.models import MDP
+from robustmdp.io.meta import VERSION, Meta, decoded, notes_on
+from robustmdp.io.text import quote_error, shown
+from robustmdp.models import MDP, RowSource
+from robustmdp.models.consistency import check_room
+from robustmdp.models.row_source import Rows
 
 # The wide ones come first, so that all of them lie at multiples of their size.
 _MODEL_TYPES = {
@@ -31,7 +37,7 @@ _MODEL_TYPES = {
     "initial": "F64",
     "indices": "I32",
     "actions": "I32",
-    "labels": "BOOL",
+    "labels": "BOOL",  # (n_labels * n_states,), one behind the other; their names are in the notes
 }
 # A solution in shards is written with the worst-case model: entries per state, or per pair of state and action.
 _SOLUTION_TYPES = {
@@ -55,6 +61,7 @@ _NOTES = "robustmdp"
 _PREFIX = 8  # bytes that hold the length of the header
 _MEGABYTE = 1 << 20
 _MOST_EXPANSION = 1000  # of compressed bytes
+_BUFFER = 1 << 22  # bytes
 
 
 class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,26 +70,16 @@ class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
     data_offsets: tuple[int, int]
 
 
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What the format says of its tensors, and our notes."""
-
-    metadata: dict[str, str] = msgspec.field(name="__metadata__")
-    indptr: _Tensor
-    state_ptr: _Tensor
-    probabilities: _Tensor
-    rewards: _Tensor
-    indices: _Tensor
-    actions: _Tensor
-    initial: _Tensor | None = None
-    labels: _Tensor | None = None  # (n_labels * n_states,), one behind the other; their names are in the notes
-    value: _Tensor | None = None
-    lower: _Tensor | None = None
-    upper: _Tensor | None = None
-    policy: _Tensor | None = None
-    policy_probabilities: _Tensor | None = None
-    q: _Tensor | None = None
-    penalty: _Tensor | None = None
-    eta: _Tensor | None = None
+_OPTIONAL = ("initial", "labels", *_SOLUTION_TYPES)
+_Header: Any = msgspec.defstruct(
+    "_Header",
+    [
+        ("metadata", dict[str, str], msgspec.field(name="__metadata__")),
+        *((kind, _Tensor) for kind in _MODEL_TYPES if kind not in _OPTIONAL),
+        *((kind, _Tensor | None, None) for kind in _OPTIONAL),
+    ],
+    forbid_unknown_fields=True,
+)
 
 
 class Layout(NamedTuple):
@@ -110,12 +107,6 @@ class Layout(NamedTuple):
         return array if array.flags.aligned else array.copy()  # compiled code wants it so
 
 
-def read_tensors(path: Path) -> MDP:
-    """A model whose arrays are read-only views of the file."""
-    layout = read_layout(path)
-    return _model(layout, layout.map(path), path.name)
-
-
 def read_layout(path: Path) -> Layout:
     """Where the arrays of a file are, which they fill."""
     size = path.stat().st_size
@@ -129,8 +120,8 @@ def read_layout(path: Path) -> Layout:
     return layout
 
 
-def read_compressed(path: Path) -> MDP:
-    """The same out of a zstd stream, in memory."""
+def decompress(path: Path) -> tuple[Layout, npt.NDArray[np.uint8]]:
+    """The same out of a zstd stream, and the bytes of all arrays."""
     pa, name = pyarrow(), path.name
     most = _MOST_EXPANSION * path.stat().st_size + _MEGABYTE
     try:
@@ -147,7 +138,7 @@ def read_compressed(path: Path) -> MDP:
             _checks.must(not stream.read(1), f"{name} must end after its arrays: there is more")
     except (pa.ArrowException, OSError) as error:
         _checks.fail(f"{name} must be a whole zstd file: {quote_error(error)}")
-    return _model(layout, data, name)
+    return layout, data
 
 
 def _header_length(prefix: bytes, most: int, name: str) -> int:
@@ -159,14 +150,14 @@ def _header_length(prefix: bytes, most: int, name: str) -> int:
     return length
 
 
-def _header(text: bytes, name: str) -> _Header:
+def _header(text: bytes, name: str) -> Any:
     try:
         return msgspec.json.decode(text, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _checks.fail(f"the header of {name} must be that of a model which this package wrote: {quote_error(error)}")
 
 
-def _layout(header: _Header, start: int, name: str) -> Layout:
+def _layout(header: Any, start: int, name: str) -> Layout:
     """All arrays must lie one behind the other, with nothing between them."""
     end = 0
     tensors = [(kind, tensor) for kind in ARRAY_TYPES if (tensor := getattr(header, kind)) is not None]
@@ -185,12 +176,6 @@ def _layout(header: _Header, start: int, name: str) -> Layout:
         end = stop
     _checks.must(_NOTES in header.metadata, f"{name} must hold a model which this package wrote: it has no notes")
     return Layout(start, end, dict(tensors), decoded(header.metadata[_NOTES].encode(), name))
-
-
-def _model(layout: Layout, data: npt.NDArray[np.uint8], name: str) -> MDP:
-    return checked_model(
-        {kind: layout.array(kind, data) for kind in layout.tensors if kind in _MODEL_TYPES}, layout.meta, name
-    )
 
 
 def write_tensors(model: Explicit, path: Path) -> None:
@@ -234,3 +219,64 @@ def _arrays(mdp: MDP) -> dict[str, npt.NDArray[Any]]:
     labels = np.concatenate(list(mdp.labels.values())) if mdp.labels else None
     found = {kind: labels if kind == "labels" else getattr(mdp, kind) for kind in _MODEL_TYPES}
     return {kind: array for kind, array in found.items() if array is not None}
+
+
+class TensorStream:
+    """Arrays that grow piece by piece, each in a file of its own until `join` puts one behind the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lengths: defaultdict[str, int] = defaultdict(int)
+
+    def append(self, kind: str, piece: npt.ArrayLike) -> None:
+        """More entries of an array."""
+        array = np.ascontiguousarray(piece, DTYPES[ARRAY_TYPES[kind]])
+        with (self._folder / kind).open("ab") as file:
+            file.write(array.view(np.uint8).data)
+        self.lengths[kind] += len(array)
+
+    def append_rows(self, rows: Rows) -> None:
+        """The next states of a model."""
+        n_pairs, nnz = self.lengths["actions"], self.lengths["indices"]
+        if n_pairs == 0:
+            self.append("state_ptr", [0])
+            self.append("indptr", [0])
+        self.append("state_ptr", rows.state_ptr[1:] + n_pairs)
+        self.append("indptr", rows.indptr[1:] + nnz)
+        for kind in ("actions", "indices", "probabilities", "rewards"):
+            self.append(kind, getattr(rows, kind))
+
+    def join(self, notes: Meta, path: Path) -> None:
+        """Write the file; the pieces vanish on the way, so that the disk holds at most one array twice."""
+        kinds = [kind for kind in ARRAY_TYPES if kind in self.lengths]
+        with path.open("wb") as file:
+            file.write(header_bytes({kind: (ARRAY_TYPES[kind], self.lengths[kind]) for kind in kinds}, notes))
+            for kind in kinds:
+                piece = self._folder / kind
+                with piece.open("rb") as source:
+                    shutil.copyfileobj(source, file, _BUFFER)
+                piece.unlink()
+
+
+@contextmanager
+def tensor_stream(path: Path) -> Iterator[tuple[TensorStream, Path]]:
+    """A stream, and the file to join it to, which becomes `path` in the end."""
+    with replace_file(path) as part, tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        yield TensorStream(Path(folder)), part
+
+
+def write_source(source: RowSource, path: Path) -> Path:
+    """The file that `write(source.to_mdp(), path)` leaves, without the whole model in memory."""
+    notes = Meta(
+        version=VERSION,
+        discount=source.discount,
+        n_states=source.n_states,
+        n_actions=source.n_actions,
+        rewards_on_successors=source.rewards_on_successors,
+    )
+    with tensor_stream(path) as (stream, part):
+        for rows in source.parts():
+            stream.append_rows(rows)
+        check_room(source.n_states, source.n_actions, stream.lengths["indices"])
+        stream.join(notes, part)
+    return path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from robustmdp import _checks
 from robustmdp._display import listed
@@ -23,6 +24,27 @@ MODEL_COLUMNS = {
     "reward": "reward",
 }
 OUTCOME = "idoutcome"
+_TIMES = ("done", "truncated", "truncation", "timeout", "episode", "episode_id", "step", "timestep", "time", "t")
+# No model has these: the other names of a log's columns, and those that tell when something happened.
+_ONLY_IN_LOGS = {*_TIMES, *(name for names in LOG_COLUMNS.values() for name in names)} - set(MODEL_COLUMNS)
+
+
+def kind_of_table(names: Iterable[str]) -> Literal["log", "model", "either", None]:
+    """What a table holds, by the names of its columns; None where these are neither a log's nor a model's.
+
+    The columns state, action, next_state, reward and probability are those of a model and of a log that tells how
+    likely its actions were. With a column that only a log has, it is a log.
+
+    >>> rows = ["state", "action", "reward", "next_state"]
+    >>> kind_of_table(rows), kind_of_table([*rows, "probability"]), kind_of_table([*rows, "probability", "step"])
+    ('log', 'either', 'log')
+    """
+    present = set(names)
+    if MODEL_COLUMNS["state"] in present:
+        return "model"
+    if present.issuperset(MODEL_COLUMNS) and not present & _ONLY_IN_LOGS:
+        return "either"
+    return "log" if any(present.intersection(LOG_COLUMNS[name]) for name in ("state", "action", "next_state")) else None
 
 
 def find_log_columns(given: Mapping[str, str | None], present: Sequence[str], file: str) -> dict[str, str]:
@@ -64,7 +86,8 @@ def find_model_columns(present: Sequence[str], name: str) -> dict[str, str]:
     for own in columns.values():
         if own not in present:
             close = difflib.get_close_matches(own, present, n=1)
-            hint = f"; is it {close[0]!r}?" if close else ""
+            is_log = kind_of_table(present) == "log"
+            hint = f"; is it {close[0]!r}?" if close else "; rm.estimate makes a model of a log" if is_log else ""
             _checks.fail(f"{name} must have a column {own!r}: it has {listed(present)}{hint}")
     columns |= {"outcome": OUTCOME} if OUTCOME in present else {}
     for own in columns.values():

@@ -353,8 +353,20 @@ def test_a_table_with_our_own_names_is_a_model(tmp_path: Path) -> None:
 
 
 def test_a_log_may_tell_how_likely_its_actions_were(tmp_path: Path) -> None:
-    """Such a column is a model's, unless the columns of a log are named."""
+    """The same columns are a model's: what is not clear is said, and a column that only a log has makes it clear."""
     path = tmp_path / "log.csv"
-    path.write_text("state,action,reward,next_state,probability\n0,0,1.0,1,0.5\n1,0,0.0,0,0.5\n")
-    refused(run("estimate", path), "must be a log, not a model", "name its columns as in --column state=state")
+    rows = ["0,0,1.0,1,0.5", "1,0,0.0,0,0.5"]
+    path.write_text("\n".join(["state,action,reward,next_state,probability", *rows]))
+    refused(run("estimate", path), "a log, not a model, and its columns are those of both", "--column state=state")
+    refused(run("solve", path, "--discount", 0.9), "must sum to 1: got 0.5", "if it is a log, estimate a model")
     assert record("estimate", path, "--column", "state=state")["transitions"] == 2
+
+
+@pytest.mark.parametrize("column", ["episode", "step", "t", "truncated", "done", "terminated", "Terminal"])
+def test_a_column_of_logs_alone_makes_a_log(column: str, tmp_path: Path) -> None:
+    """A log with a column `probability` was taken for a model unless it said where episodes end."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"state,action,reward,next_state,probability,{column}\n0,0,1.0,1,0.5,0\n1,0,0.0,0,0.5,0\n")
+    refused(run("solve", path), "must be a model, not a log")
+    columns = ["--column", f"terminated={column}"] if column in ("done", "Terminal") else []
+    assert record("estimate", path, *columns)["transitions"] == 2

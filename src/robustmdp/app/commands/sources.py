@@ -15,7 +15,7 @@ from robustmdp.app.commands.held_out import add_held_out
 from robustmdp.app.commands.words import (
     USUAL_DISCOUNT,
     is_file,
-    is_log,
+    kind_of_table,
     parse_bounded,
     parse_columns,
     parse_initial,
@@ -75,7 +75,7 @@ def parse_source(
 ) -> Source:
     """A ready-made world, a file with a model or a log, or a Gymnasium id; with held-out models where given."""
     known = USUAL_DISCOUNT if discount is None else discount
-    if word.startswith("minari:") or (is_file(word) and (column or is_log(word))):
+    if word.startswith("minari:") or (is_file(word) and (column or kind_of_table(word) == "log")):
         source = _log(word, known, column)
     else:
         _checks.must(not column, f"--column must come with a log: got {word!r}")

@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -117,25 +117,25 @@ def is_file(word: str) -> bool:
     return not known and (there or "/" in word or Path(word).suffix[1:].isalpha())
 
 
-def is_log(word: str) -> bool:
-    """A log of transitions by its columns: those of a log, and none that only a model has."""
-    from robustmdp.io import sniffing
+def kind_of_table(word: str) -> Literal["log", "model", "either", None]:
+    """What a file is by its columns: a log of transitions, a model, perhaps either; None where it is no table."""
+    from robustmdp.io.table_files import kind_of_file
 
-    return sniffing.is_log(Path(word))
+    return kind_of_file(Path(word))
 
 
 def refuse_log(word: str) -> None:
     """Refuse a log where a model is wanted."""
     how = f"robustmdp estimate {shlex.quote(word)} --out model.csv"
-    _checks.must(not is_log(word), f"{word} must be a model, not a log: make one of it with {how}")
+    _checks.must(kind_of_table(word) != "log", f"{word} must be a model, not a log: make one of it with {how}")
 
 
 def check_log(word: str) -> None:
-    """Refuse a model where a log is wanted."""
-    from robustmdp.io import sniffing
-
+    """Refuse a model where a log is wanted, and a table that may be either."""
+    kind = kind_of_table(word)
+    both = ", and its columns are those of both" if kind == "either" else ""
     how = f"see robustmdp solve {shlex.quote(word)}, or name its columns as in --column state=state"
-    _checks.must(not sniffing.is_model(Path(word)), f"{word} must be a log, not a model: {how}")
+    _checks.must(kind not in ("model", "either"), f"{word} must be a log, not a model{both}: {how}")
 
 
 def parse_initial(mdp: MDP, word: str | None) -> int | None:
@@ -194,13 +194,14 @@ def check_out(out: str | None, *extensions: str, option: str = "--out", besides:
 def check_model_out(out: str | None, format: str | None = None, option: str = "--out") -> None:
     """The same for a model, in a format by its name or extension."""
     if out is not None:
-        from robustmdp.io.formats import chosen, main_file
-        from robustmdp.io.together import check_replaceable
+        from robustmdp.io.formats import chosen, main_file, model_files
+        from robustmdp.io.meta import check_replaceable
 
         kind = chosen(Path(out), format)
         file = main_file(Path(out), kind)
         check_out(str(file), option=option)
-        check_replaceable(file, kind)
+        if kind.read_notes is not None:
+            check_replaceable(model_files(file, kind))
 
 
 def _refuse_input(target: Path, option: str, besides: Sequence[str]) -> None:
