@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity.base import Ambiguity, RowKernel
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity.base import Ambiguity
+from robustmdp.ambiguity.own import check_ambiguity
 
 
 class Multipliers(NamedTuple):
@@ -61,14 +61,15 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
 
 
 def _solve(
-    ambiguity: Ambiguity, kernel: RowKernel, p: FloatArray, v: FloatArray, out: FloatArray
+    ambiguity: Ambiguity, kernel: Any, p: FloatArray, v: FloatArray, out: FloatArray
 ) -> tuple[float, float, float, float]:
     level = ambiguity.kernel_level(1.0)
     assert isinstance(level, float)
     spread = float(v.max() - v.min())
     has_unit = ambiguity.has_weight or ambiguity.has_radius  # it is known how the level changes with the unit of v
     if spread == 0.0 or 1e-100 <= spread <= 1e100 or not has_unit:
-        return kernel.worst_case(p, v, level, out)
+        value, gap, eta, weight = kernel.worst_case(p, v, level, out)
+        return value, gap, eta, weight
     # Squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
     exponent = math.frexp(spread)[1]
     level = math.ldexp(level, -exponent) if ambiguity.has_weight else level

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import RowKernel
-from robustmdp.ambiguity.levelled import Levelled
+from robustmdp.ambiguity.base import Levelled
 
 Support = str | tuple[int, ...]
 
@@ -35,18 +33,12 @@ class Supported(Levelled):
     """A set whose `support` says to which states mass may move."""
 
     support: Support
-    kernel_type: ClassVar[type[Any]]
 
     def __init__(self, level: npt.ArrayLike, *, support: Any = "model", **settings: Any) -> None:
         checked = check_support(support)
         super().__init__(level, **settings, support=checked)
 
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = self.kernel_type()
-        return kernel
-
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         return self.kernel, self.kept(p)
 
     @property
@@ -75,23 +67,17 @@ class Supported(Levelled):
         kept[self.candidates(len(p))] = True
         return kept
 
-    def _where(self) -> str:
-        if self.support == "model":
-            return ""
-        if self.support == "all":
-            return "; mass may move to any state, also where the model does not lead"
-        return f"; mass may also move to {len(self.support)} states that the model need not lead to"
-
     @property
     def label(self) -> str:
         return super().label + ("" if self.support == "model" else ", new successors")
 
     def __repr__(self) -> str:
-        text = super().__repr__()
-        return text.replace(", support='model'", "")
+        return super().__repr__().replace(", support='model'", "")
 
     def __str__(self) -> str:
-        return f"{self._meaning(self._level_text())}{self._where()}"
-
-    def _meaning(self, level: str) -> str:
-        raise NotImplementedError
+        meaning = super().__str__()
+        if self.support == "model":
+            return meaning
+        if self.support == "all":
+            return f"{meaning}; mass may move to any state, also where the model does not lead"
+        return f"{meaning}; mass may also move to {len(self.support)} states that the model need not lead to"

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Level, RowKernel
-from robustmdp.ambiguity.levelled import arrays_of
+from robustmdp.ambiguity.base import Level, arrays_of
 from robustmdp.ambiguity.support import Supported
 
 _MOST_MOVES = 1 << 24  # 4,096 states with all distances; 12 bytes each
@@ -71,6 +70,9 @@ class Wasserstein(Supported):
     """
 
     level_name = "radius"
+    meaning = "Wasserstein ball: nature moves probabilities by {} in all, sum of mass times distance"
+    radius: Level
+    """The budget of each pair."""
     distance: Any
     coordinates: bool
 
@@ -82,11 +84,6 @@ class Wasserstein(Supported):
         super().__init__(radius, support=support, distance=checked, coordinates=found)
 
     @property
-    def radius(self) -> Level:
-        """The budget of each pair."""
-        return self.level
-
-    @property
     def largest_distance(self) -> float:
         """Of two states, among the moves that are possible; a larger radius gives nature no more room."""
         if self.coordinates:
@@ -94,14 +91,10 @@ class Wasserstein(Supported):
         costs = self.distance if isinstance(self.distance, np.ndarray) else self.distance.data
         return float(np.max(costs, where=costs < np.inf, initial=0.0))
 
-    @property
-    def kernel(self) -> RowKernel:
-        raise TypeError("distances belong to the states of a model: use kernel_for")
-
     def check_parts(self) -> NoReturn:
         _checks.fail(f"a model that is cut into shards needs a set without moves between all states: got {self}")
 
-    def kernel_for(self, model: Any) -> RowKernel:
+    def kernel_for(self, model: Any) -> Any:
         n, lengths = model.n_states, np.diff(model.indptr)
         self._check_size(n, "state")
         receivers = self.candidates(n)
@@ -111,16 +104,17 @@ class Wasserstein(Supported):
         fits = n * n <= _MOST_MOVES or not isinstance(self.distance, np.ndarray)
         by_transition = self.support != "all" and (count <= _MOST_MOVES or not fits)
         moves = self._moves_of_transitions(model, receivers) if by_transition else self._all_moves
-        return _kernel(moves, receives, by_transition)
+        return _core.Wasserstein(moves.indptr, moves.states, moves.costs, receives, by_transition)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         self._check_size(len(p), "successor")
         kept = self.kept(p)
         states = np.flatnonzero(kept)
         count = len(states)
         rows, columns = np.divmod(np.arange(count * count), count)
         moves = _sort_moves(self._possible(rows, states[rows], states[columns], columns), count)
-        return _kernel(moves, np.ones(count, dtype=np.uint8)), kept
+        kernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, np.ones(count, dtype=np.uint8), False)
+        return kernel, kept
 
     def _check_size(self, count: int, of: str) -> None:
         what = "coordinates" if self.coordinates else "distances"
@@ -190,14 +184,11 @@ class Wasserstein(Supported):
             parts.append(self._possible(rows, source, target, target.astype(np.int32)))
         return _sort_moves(_joined(parts), nnz)
 
-    def _meaning(self, level: str) -> str:
-        return f"Wasserstein ball: nature moves probabilities by {level} in all, sum of mass times distance"
-
     def __repr__(self) -> str:
-        level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
         size = " x ".join(map(str, self.distance.shape))
         support = "" if self.support == "all" else f", support={self.support!r}"
-        return f"Wasserstein(<{size} {'coordinates' if self.coordinates else 'distances'}>, radius={level}{support})"
+        kind = "coordinates" if self.coordinates else "distances"
+        return f"Wasserstein(<{size} {kind}>, radius={self._level_code()}{support})"
 
 
 def _check_distance(given: Any, coordinates: bool | None) -> tuple[Any, bool]:
@@ -281,8 +272,3 @@ def _sort_moves(moves: Columns, count: int) -> Moves:
     found = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
     _core.sort_moves(found.indptr, found.states, found.costs)
     return found
-
-
-def _kernel(moves: Moves, receives: npt.NDArray[np.uint8], by_transition: bool = False) -> RowKernel:
-    kernel: RowKernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, receives, by_transition)
-    return kernel
