@@ -214,7 +214,7 @@ def _search_shift(
         width = bracket.high - bracket.low
         least = np.minimum(low.miss, -high.miss)
         noise = solver.noise + 4.0 * EPS * (low.excess + high.excess)
-        gap, cut = _meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
+        gap, cut = meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
         # Values need one side, distributions both, unless one of them sums to 1.
         has_sides = bracket.is_closed | (tolerance >= FAST) | (least <= tolerance)
         done = ((gap <= tolerance * tilt.theta) & has_sides) | (least <= 4.0 * EPS)
@@ -244,7 +244,7 @@ def _search_shift(
     return found._replace(share=_share(found.low.miss, -found.high.miss, 4.0 * EPS))
 
 
-def _meet_tangents(
+def meet_tangents(
     rise: FloatArray, fall: FloatArray, width: FloatArray, gain: FloatArray, noise: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The height of the tangents' meeting point above the higher end of a concave function, and where they meet.
@@ -321,7 +321,7 @@ def _weight_gap(solver: ConjugateRows, rows: Scaled, radius: FloatArray, ball: B
     excess_low, excess_high = ball.low.best.excess + radius, ball.high.best.excess + radius
     gain = light * excess_low - heavy * excess_high
     noise = (light + heavy) * solver.noise + 4.0 * EPS * (light * excess_low + heavy * excess_high)
-    closed, cut = _meet_tangents(above, below, heavy - light, gain, noise)
+    closed, cut = meet_tangents(above, below, heavy - light, gain, noise)
     # One side alone: the answer at the larger weight lies in the ball, the other one is drawn back to the model.
     inside = np.minimum(heavy * below, ball.high.mean)
     outside = (1.0 - radius / ball.cost_low) * (rows.mean - ball.low.mean) - light * above

@@ -14,7 +14,7 @@ import numpy as np
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import Bracketing, choose, put, take
-from robustmdp.ambiguity._conjugate_rows import FAST, Scaled, Start, Tilt
+from robustmdp.ambiguity._conjugate_rows import FAST, Scaled, Start, Tilt, meet_tangents
 from robustmdp.ambiguity.rowwise import EPS
 
 LONGEST_STEP = math.log(1e4)  # of theta
@@ -80,7 +80,7 @@ def climb(
         whose = up[np.searchsorted(at, owner[mine])]
         peak = Peak(_choose(up, whose, side, peak.left), _choose(up, whose, peak.right, side), peak.share)
         bracket.narrow(z, g, np.tanh(0.25 * g))
-        gap, cut = _meet_tangents(peak)
+        gap, cut = _meet(peak)
         unit = side.spot.unit
         done = (gap <= tolerance * unit) | (
             bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
@@ -119,16 +119,13 @@ def _between(side: Side, far: float) -> Peak:
     return Peak(left, right, np.full_like(nothing, math.nan))
 
 
-def _meet_tangents(peak: Peak) -> tuple[FloatArray, FloatArray]:
+def _meet(peak: Peak) -> tuple[FloatArray, FloatArray]:
     """How far the tangents' meeting point lies above the higher side, and where."""
     left, right = peak.left.spot, peak.right.spot
-    rise, fall, width = left.slope, -right.slope, right.x - left.x
-    gain = right.height - left.height
-    cut = (gain + fall * width) / (rise + fall)
     rounding = 2.0 * EPS * (np.abs(left.height) + np.abs(right.height))
-    gap = np.maximum(rise * cut - np.maximum(gain, 0.0), 0.0) + np.where(np.isfinite(rounding), rounding, 0.0)
-    # A slope of its own bounds the function, too.
-    return np.fmin(gap, np.minimum(rise, fall) * width), left.x + cut
+    noise, gain = np.where(np.isfinite(rounding), rounding, 0.0), right.height - left.height
+    gap, cut = meet_tangents(left.slope, -right.slope, right.x - left.x, gain, noise)
+    return gap, left.x + cut
 
 
 def _choose(mask: BoolArray, of_rows: BoolArray, yes: Side, no: Side) -> Side:
@@ -278,12 +275,6 @@ def answer_prices(
 
 def _log_odds(mean: FloatArray, whole: FloatArray) -> FloatArray:
     return np.log(np.maximum(mean, 1e-300)) - np.log(np.maximum(whole - mean, 1e-300))
-
-
-def spread_out(x: FloatArray, at: IntArray, count: int) -> FloatArray:
-    whole = np.zeros(count)
-    whole[at] = x
-    return whole
 
 
 def _join(one: Any, other: Any) -> Any:

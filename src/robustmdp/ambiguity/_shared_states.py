@@ -180,18 +180,18 @@ class SharedRows(ABC):
 
     def _solve(self, block: Block, policy: FloatArray | None, tolerance: float) -> Saddle:
         free, mean = self._is_free(block.level), block.mean
-        lively = ~self._alone.is_nominal(block.level) & ~free
+        active = ~self._alone.is_nominal(block.level) & ~free
         if policy is None:
-            lively &= block.largest(mean) > block.largest(block.base)
+            active &= block.largest(mean) > block.largest(block.base)
             chosen = np.where(free[block.owner], block.choose(block.base), block.choose(mean))
         else:
-            lively &= block.total(policy * block.spread * block.scaled.mean) > 0.0
+            active &= block.total(policy * block.spread * block.scaled.mean) > 0.0
             chosen = policy.copy()
         value = block.total(chosen * np.where(free[block.owner], block.base, mean))
         saddle = Saddle(value, np.where(free, 0.0, np.inf), chosen, None)
-        if not lively.any():
+        if not active.any():
             return saddle
-        at, mine = np.flatnonzero(lively), np.flatnonzero(lively[block.owner])
+        at, mine = np.flatnonzero(active), np.flatnonzero(active[block.owner])
         part = block.only(at, mine)
         found = self._find(part, tolerance) if policy is None else self._reply(part, policy[mine], tolerance)
         block.warm[:, mine] = part.warm
@@ -200,7 +200,7 @@ class SharedRows(ABC):
         place = np.zeros(len(block.owner), dtype=np.int64)
         place[mine] = np.arange(len(mine))
         answer = take(found.answer, place)
-        return saddle._replace(answer=answer._replace(moved=answer.moved & lively[block.owner]))
+        return saddle._replace(answer=answer._replace(moved=answer.moved & active[block.owner]))
 
     def _earn(self, block: Block, saddle: Saddle) -> _Earned:
         is_lowest = (saddle.price == 0.0) & self._is_free(block.level)

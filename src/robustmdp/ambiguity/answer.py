@@ -87,13 +87,12 @@ def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArr
     probabilities, values = _checks.numbers("p", p), _checks.numbers("v", v)
     if not (probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0):
         _checks.fail(f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}")
+    bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
+    if bad.size:
+        _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
     total = probabilities.sum()
-    if not probabilities.min() >= 0.0 or _checks.wrong_sums(total).size:
-        bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
-        if bad.size:
-            _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
-        _checks.fail(f"p must sum to 1: got {total:.12g}")
-    if not np.isfinite(values).all():
-        bad = np.flatnonzero(~np.isfinite(values))
+    _checks.must(not _checks.wrong_sums(total).size, f"p must sum to 1: got {total:.12g}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
         _checks.fail(f"v must be finite: got {values[bad[0]]} at v[{bad[0]}]")
     return probabilities, values

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Level
-from robustmdp.ambiguity.support import Supported
+from robustmdp.ambiguity.base import Level, Supported
 
 _MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold
 

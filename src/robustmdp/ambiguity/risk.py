@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Ambiguity, Level, Levelled
+from robustmdp.ambiguity.base import Ambiguity, Level, Levelled, Supported
 from robustmdp.ambiguity.rowwise import EPS
-from robustmdp.ambiguity.support import Supported
 
 _NESTED = "state by state, which is not the risk of the total"
 

@@ -21,7 +21,6 @@ from robustmdp.ambiguity._shared_projection import (
     answer_prices,
     climb,
     project,
-    spread_out,
 )
 from robustmdp.ambiguity._shared_states import EXACT, Saddle, SharedRows
 from robustmdp.ambiguity.rowwise import EPS
@@ -42,12 +41,11 @@ class SharedBudget(SharedRows):
         low, high, value, found = floor.copy(), top.copy(), floor.copy(), np.zeros_like(u)
         is_low, looked = np.zeros(len(u), dtype=bool), np.zeros(len(u), dtype=bool)
         at, mine = np.arange(len(u)), np.arange(len(block.owner))
-        projected = last = project(block, mine, u[block.owner], tolerance)
+        last = project(block, mine, u[block.owner], tolerance)
         for step_no in range(_STEPS):
             if step_no:
-                projected = project(block, mine, u[block.owner[mine]], tolerance)
-                put(last, mine, projected)
-            cost, theta = (block.total(spread_out(x, mine, len(block.owner)))[at] for x in projected[:2])
+                put(last, mine, project(block, mine, u[block.owner[mine]], tolerance))
+            cost, theta = block.total(last.cost)[at], block.total(last.theta)[at]
             here = u[at]
             found[at] = here
             step = np.where(theta > 0.0, (cost - budget[at]) / theta, -np.inf)

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Level, arrays_of
-from robustmdp.ambiguity.support import Supported
+from robustmdp.ambiguity.base import Level, Supported, arrays_of
 
 _MOST_MOVES = 1 << 24  # 4,096 states with all distances; 12 bytes each
 _SMALLEST, _LARGEST = 1e-100, 1e100  # so that a ratio of outcomes and distances is a number
@@ -112,7 +111,7 @@ class Wasserstein(Supported):
         states = np.flatnonzero(kept)
         count = len(states)
         rows, columns = np.divmod(np.arange(count * count), count)
-        moves = _sort_moves(self._possible(rows, states[rows], states[columns], columns), count)
+        moves = _sort_moves([self._possible(rows, states[rows], states[columns], columns)], count)
         kernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, np.ones(count, dtype=np.uint8), False)
         return kernel, kept
 
@@ -131,11 +130,9 @@ class Wasserstein(Supported):
 
     def _costs(self, source: IntArray, target: IntArray) -> FloatArray:
         if self.coordinates:
-            apart: FloatArray = np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1))
-            return apart
+            return np.asarray(np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1)))
         if isinstance(self.distance, np.ndarray):
-            found: FloatArray = self.distance[source, target]
-            return found
+            return np.asarray(self.distance[source, target])
         return _entries(self.distance, source, target)
 
     @cached_property
@@ -153,13 +150,13 @@ class Wasserstein(Supported):
             rows, columns, costs = np.repeat(np.arange(n), np.diff(matrix.indptr)), matrix.indices, matrix.data
             _check_count(len(costs))
             possible = (costs < np.inf) & (rows != columns)
-            return _sort_moves((rows[possible], columns[possible], costs[possible]), n)
+            return _sort_moves([(rows[possible], columns[possible], costs[possible])], n)
         _check_count(n * (n - 1) if self.coordinates else int((self.distance < np.inf).sum()) - n)
         parts = []
         for first in range(0, n * n, _BLOCK):
             rows, columns = np.divmod(np.arange(first, min(first + _BLOCK, n * n)), n)
             parts.append(self._possible(rows, rows, columns, columns.astype(np.int32)))
-        return _sort_moves(_joined(parts), n)
+        return _sort_moves(parts, n)
 
     def _moves_of_transitions(self, model: Any, receivers: IntArray) -> Moves:
         """From the successor of each transition to those of the same pair, and to states that receive mass anyway."""
@@ -182,7 +179,7 @@ class Wasserstein(Supported):
             inside = (source < n) & (target < n)  # the end stays where it is
             rows, source, target = rows[inside], source[inside], target[inside]
             parts.append(self._possible(rows, source, target, target.astype(np.int32)))
-        return _sort_moves(_joined(parts), nnz)
+        return _sort_moves(parts, nnz)
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.distance.shape))
@@ -260,14 +257,9 @@ def _entries(matrix: Any, rows: IntArray, columns: IntArray) -> FloatArray:
     return np.where(keys[at] == wanted, matrix.data[at], np.inf) if len(keys) else np.full(len(wanted), np.inf)
 
 
-def _joined(parts: list[Columns]) -> Columns:
-    rows, states, costs = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, states, costs
-
-
-def _sort_moves(moves: Columns, count: int) -> Moves:
+def _sort_moves(parts: list[Columns], count: int) -> Moves:
     """Those of rows 0..count, which come by rising numbers."""
-    rows, states, costs = moves
+    rows, states, costs = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr = np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
     found = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
     _core.sort_moves(found.indptr, found.states, found.costs)

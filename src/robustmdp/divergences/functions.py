@@ -164,9 +164,7 @@ class Conjugate:
         conjugate, derivative = self.conjugate.compiled, self.derivative.compiled
         if conjugate is None or derivative is None:
             return None
-        return _core.OwnConjugate(
-            conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near, self.bend
-        )
+        return self._in_core(conjugate.address, derivative.address)
 
     @cached_property
     def callable_core(self) -> Any:
@@ -175,7 +173,9 @@ class Conjugate:
             return self.compiled.core
         kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
         self._callbacks = kind(self.conjugate), kind(self.derivative)  # kept as long as their addresses
-        addresses = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
+        return self._in_core(*(ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks))
+
+    def _in_core(self, *addresses: int | None) -> Any:
         return _core.OwnConjugate(*addresses, self.slope_at_one, self.slope_at_infinity, self.near, self.bend)
 
     @property

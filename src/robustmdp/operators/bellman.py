@@ -14,9 +14,8 @@ from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.inner import Bracket as Bracket
+from robustmdp.operators.inner import RowProblems, StateProblems
 from robustmdp.operators.policy import PolicyRows, policy_rows
-from robustmdp.operators.rows import RowProblems
-from robustmdp.operators.states import StateProblems
 
 _LARGEST_REWARD = 1e100
 FORGETS = 32  # sweeps after which inner problems no longer start where they ended

@@ -13,8 +13,8 @@ from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import Ambiguity, Nominal, check_ambiguity
 from robustmdp.models import MDP
 from robustmdp.operators.bellman import Bracket, Chain, RobustBellman
+from robustmdp.operators.inner import RowProblems
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.operators.rows import RowProblems
 
 _NO_MASS = 1e-12  # probabilities below it count as 0 where nature has a choice
 
