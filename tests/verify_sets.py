@@ -241,7 +241,7 @@ def judge_world(family: str, seed: int, index: int) -> tuple[float, str]:
 
 def _of_policy(ambiguity: Any, mdp: rm.MDP, policy: Any) -> Any:
     pairs = np.array([mdp.pair(s, int(a)) for s, a in enumerate(policy)])
-    return ambiguity.restricted(mdp, mdp.transitions_of(pairs))
+    return ambiguity.on_part(mdp, slice(None), mdp.transitions_of(pairs))
 
 
 def _offset(mdp: rm.MDP, state: int, action: int) -> int:

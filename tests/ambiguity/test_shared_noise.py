@@ -94,6 +94,18 @@ def test_one_action_is_one_row(ambiguity: Any) -> None:
         assert 0.5 * (lower + upper) == pytest.approx(rm.worst_case(ambiguity, p, outcomes[0]).value, abs=1e-11)
 
 
+def test_a_price_may_differ_between_states() -> None:
+    """`eta` was asked for the price of each pair."""
+    p, outcomes = random_state(np.random.default_rng(5))
+    world, prices = oracle.world(p, np.stack([outcomes, outcomes])), [0.5, 1.0]
+    for wrap in (rm.SharedNoise, lambda set: rm.Optimistic(rm.SharedNoise(set))):
+        together = rm.RobustBellman(world, wrap(rm.Penalized(rm.KL(), prices))).worst_case(np.zeros(2))
+        apart = [rm.RobustBellman(world, wrap(rm.Penalized(rm.KL(), each))).worst_case(np.zeros(2)) for each in prices]
+        np.testing.assert_array_equal(together.penalty[0], apart[0].penalty[0])
+        np.testing.assert_array_equal(together.penalty[1], apart[1].penalty[1])
+        assert np.isnan(together.eta).all()
+
+
 @pytest.mark.parametrize("ambiguity", SMOOTH_AND_NOT, ids=repr)
 def test_bounds_hold(ambiguity: Any) -> None:
     """Whatever the policy, its worst case is below `upper`; nature's answer is worth at least `lower`."""

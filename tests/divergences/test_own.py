@@ -20,7 +20,7 @@ from oracles import exact, own_divergences
 from oracles.hostile_rows import FAMILIES, HostileRow, build_mdp, hostile_row
 from robustmdp.ambiguity import conjugates
 from robustmdp.ambiguity.conjugates import ConstrainedRows, PenalizedRows
-from robustmdp.divergences import _compiled
+from robustmdp.divergences import functions
 
 EPS = np.finfo(float).eps
 NAMES = [name for name in own_divergences.OWN if name != "flat at 1"]
@@ -215,11 +215,11 @@ def test_compiled_functions_change_nothing(form: Any, name: str, monkeypatch: py
 def test_nothing_needs_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr(conjugates, "WORTH_COMPILING", 0)
-    _compiled.compile_function.cache_clear()
+    functions.compile_function.cache_clear()
     own = rm.Divergence("mine", exponential, exponential)
     assert own.core.compiled is None
     assert rm.solve(rm.problems.chain(), rm.Penalized(own, 1.0)).converged
-    _compiled.compile_function.cache_clear()
+    functions.compile_function.cache_clear()
 
 
 def test_what_does_not_compile_runs_in_python(monkeypatch: pytest.MonkeyPatch) -> None:

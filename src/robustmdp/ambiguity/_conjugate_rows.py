@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import BoolArray, FloatArray, IntArray
+from robustmdp._arrays import BoolArray, FloatArray
 from robustmdp.ambiguity._bracketing import Bracketing, choose, put, take
 from robustmdp.ambiguity.rowwise import EPS, sum_rows
 from robustmdp.divergences.functions import Conjugate
@@ -97,8 +97,6 @@ class Start(NamedTuple):
 
     height: FloatArray  # (eta - min x)/weight
     slope: FloatArray  # -d(log E t)/d(shift)
-    log_weight: FloatArray
-    rate: FloatArray  # -d(log E f(t))/d(log weight)
 
 
 class Ball(NamedTuple):
@@ -184,84 +182,69 @@ class ConjugateRows:
         x = np.where((low < guess) & (guess < high), guess, np.clip(cold, low, high))
         rate = np.where(start.slope > 0.0, start.slope, self.curvature)
         rate = np.clip(rate, 1e-6 * self.curvature, 1e6 * self.curvature)
-        search = _ShiftSearch(self, rows, theta, at_edge, low, high, rate)
-        return search.run(np.where(at_edge, np.maximum(x, self.least), x), tolerance)
+        tilt = Tilt(theta, at_edge, _untried(low, np.inf), _untried(high, -np.inf), np.full_like(theta, np.nan), rate)
+        x = np.where(at_edge, np.maximum(x, self.least), x)
+        return _search_shift(self, rows, tilt, Bracketing(low, high, rate), x, tolerance)
 
-    def find_weight(self, rows: Scaled, radius: FloatArray, start: Start, tolerance: float) -> Ball:
-        """E f(t) = radius, to dual values within `tolerance`."""
+    def find_weight(
+        self, rows: Scaled, radius: FloatArray, start: Start, log_weight: FloatArray, rate: FloatArray, tolerance: float
+    ) -> Ball:
+        """E f(t) = radius, to dual values within `tolerance`; `rate` is -d(log E f(t))/d(log weight), or NaN."""
         theta = np.sqrt(2.0 * radius / (self.curvature * np.maximum(rows.variance, 1e-12)))
         cold = -np.log(np.clip(theta, 1e-200, 1e3))
-        z = np.where(np.abs(start.log_weight) < _LARGEST_LOGARITHM, start.log_weight, cold)
-        rate = np.where((start.rate > 0.01) & (start.rate < 100.0), start.rate, 2.0)
-        return _WeightSearch(self, rows, radius, start, rate).run(z, tolerance)
+        z = np.where(np.abs(log_weight) < _LARGEST_LOGARITHM, log_weight, cold)
+        rate = np.where((rate > 0.01) & (rate < 100.0), rate, 2.0)
+        limit = np.full_like(radius, _LARGEST_LOGARITHM)
+        return _search_weight(self, rows, radius, start, Bracketing(-limit, limit, rate, _LONGEST_STEP), z, tolerance)
 
 
-class _ShiftSearch:
+def _search_shift(
+    solver: ConjugateRows, rows: Scaled, tilt: Tilt, bracket: Bracketing, x: FloatArray, tolerance: float
+) -> Tilt:
     """E t = 1 in many rows; rows that are done leave the arrays."""
-
-    def __init__(
-        self,
-        solver: ConjugateRows,
-        rows: Scaled,
-        theta: FloatArray,
-        at_edge: BoolArray,
-        low: FloatArray,
-        high: FloatArray,
-        rate: FloatArray,
-    ) -> None:
-        self._solver, self._rows = solver, rows
-        self._bracket = Bracketing(low, high, rate)
-        nothing = np.full_like(theta, np.nan)
-        self._tilt = Tilt(theta, at_edge, _untried(low, np.inf), _untried(high, -np.inf), nothing, rate)
-        self._at = np.arange(len(theta))
-
-    def run(self, x: FloatArray, tolerance: float) -> Tilt:
-        solver, bracket, found = self._solver, self._bracket, _copy(self._tilt)
-        resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one) + 1e-300  # of the arguments of f*
-        for _ in range(_SHIFT_STEPS):
-            tilt = self._tilt
-            point = solver.measure(self._rows, tilt.theta, tilt.at_edge, x)
-            above = point.miss > 0.0
-            low, high = choose(above, point, tilt.low), choose(above, tilt.high, point)
-            growth = np.log1p(np.clip(point.miss, EPS - 1.0, None))
-            bracket.narrow(x, growth, growth)
-            width = bracket.high - bracket.low
-            least = np.minimum(low.miss, -high.miss)
-            noise = solver.noise + 4.0 * EPS * (low.excess + high.excess)
-            gap, cut = _meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
-            # Values need one side, distributions both, unless one of them sums to 1.
-            has_sides = bracket.is_closed | (tolerance >= FAST) | (least <= tolerance)
-            done = ((gap <= tolerance * tilt.theta) & has_sides) | (least <= 4.0 * EPS)
-            exhausted = width <= 2.0 * EPS * np.minimum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
-            done |= exhausted & (bracket.is_closed | (width <= 0.0))
-            done |= tilt.at_edge & (bracket.high <= solver.least)
-            if tolerance >= FAST:
-                expected = least * np.abs(growth / bracket.rate)
-                done |= bracket.is_measured & (expected <= 0.01 * tolerance * tilt.theta)
-            self._tilt = tilt._replace(low=low, high=high, slope=bracket.rate)
-            if done.any():
-                put(found, self._at[done], take(self._tilt, np.flatnonzero(done)))
-                if done.all():
-                    break
-                left = np.flatnonzero(~done)
-                self._keep(left)
-                cut, exhausted = cut[left], exhausted[left]
-            x = bracket.propose(bracket.low + cut)
-            # Nothing is left between one side and a limit: the limit itself is the other side.
-            x = np.where(exhausted, np.where(np.isinf(self._tilt.low.miss), bracket.low, bracket.high), x)
-            if solver.is_bounded:  # what lies beyond the edge cannot be found by halving the distance from it
-                x = np.where(self._tilt.at_edge & np.isinf(self._tilt.low.miss), solver.least, x)
-            x = np.where(self._tilt.at_edge, np.maximum(x, solver.least), x)
-        else:
-            put(found, self._at, self._tilt)
-        return found._replace(share=_share(found.low.miss, -found.high.miss, 4.0 * EPS))
-
-    def _keep(self, left: IntArray) -> None:
-        self._rows, self._tilt, self._at = take(self._rows, left), take(self._tilt, left), self._at[left]
-        self._bracket.keep(left)
+    at = np.arange(len(x))
+    found = take(tilt, at)
+    resolution = 0.25 * EPS * abs(solver.conjugate.slope_at_one) + 1e-300  # of the arguments of f*
+    for _ in range(_SHIFT_STEPS):
+        point = solver.measure(rows, tilt.theta, tilt.at_edge, x)
+        above = point.miss > 0.0
+        low, high = choose(above, point, tilt.low), choose(above, tilt.high, point)
+        growth = np.log1p(np.clip(point.miss, EPS - 1.0, None))
+        bracket.narrow(x, growth, growth)
+        width = bracket.high - bracket.low
+        least = np.minimum(low.miss, -high.miss)
+        noise = solver.noise + 4.0 * EPS * (low.excess + high.excess)
+        gap, cut = meet_tangents(low.miss, -high.miss, width, low.excess - high.excess, noise)
+        # Values need one side, distributions both, unless one of them sums to 1.
+        has_sides = bracket.is_closed | (tolerance >= FAST) | (least <= tolerance)
+        done = ((gap <= tolerance * tilt.theta) & has_sides) | (least <= 4.0 * EPS)
+        exhausted = width <= 2.0 * EPS * np.minimum(np.abs(bracket.low), np.abs(bracket.high)) + resolution
+        done |= exhausted & (bracket.is_closed | (width <= 0.0))
+        done |= tilt.at_edge & (bracket.high <= solver.least)
+        if tolerance >= FAST:
+            expected = least * np.abs(growth / bracket.rate)
+            done |= bracket.is_measured & (expected <= 0.01 * tolerance * tilt.theta)
+        tilt = tilt._replace(low=low, high=high, slope=bracket.rate)
+        if done.any():
+            put(found, at[done], take(tilt, np.flatnonzero(done)))
+            if done.all():
+                break
+            left = np.flatnonzero(~done)
+            rows, tilt, at = take(rows, left), take(tilt, left), at[left]
+            cut, exhausted = cut[left], exhausted[left]
+            bracket.keep(left)
+        x = bracket.propose(bracket.low + cut)
+        # Nothing is left between one side and a limit: the limit itself is the other side.
+        x = np.where(exhausted, np.where(np.isinf(tilt.low.miss), bracket.low, bracket.high), x)
+        if solver.is_bounded:  # what lies beyond the edge cannot be found by halving the distance from it
+            x = np.where(tilt.at_edge & np.isinf(tilt.low.miss), solver.least, x)
+        x = np.where(tilt.at_edge, np.maximum(x, solver.least), x)
+    else:
+        put(found, at, tilt)
+    return found._replace(share=_share(found.low.miss, -found.high.miss, 4.0 * EPS))
 
 
-def _meet_tangents(
+def meet_tangents(
     rise: FloatArray, fall: FloatArray, width: FloatArray, gain: FloatArray, noise: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The height of the tangents' meeting point above the higher end of a concave function, and where they meet.
@@ -275,10 +258,6 @@ def _meet_tangents(
     return np.fmin(np.maximum(height, noise), np.minimum(rise, fall) * width), cut
 
 
-def _copy(tilt: Tilt) -> Tilt:
-    return take(tilt, np.arange(len(tilt.theta)))
-
-
 def _share(above: FloatArray, below: FloatArray, negligible: FloatArray | float) -> FloatArray:
     """The share of what is too large by `above`, with which it makes up for what is too small by `below`."""
     share = below / (above + below)
@@ -286,79 +265,65 @@ def _share(above: FloatArray, below: FloatArray, negligible: FloatArray | float)
     return np.where(above <= negligible, 1.0, np.where(below <= negligible, 0.0, share))
 
 
-class _WeightSearch:
+def _search_weight(
+    solver: ConjugateRows,
+    rows: Scaled,
+    all_radii: FloatArray,
+    start: Start,
+    bracket: Bracketing,
+    z: FloatArray,
+    tolerance: float,
+) -> Ball:
     """E f(t) = radius in many rows; rows that are done leave the arrays."""
+    radius, at, none = all_radii, np.arange(len(z)), np.full_like(z, np.nan)
+    tilt = solver.find_shift(rows, np.exp(-z), start, 0.1 * tolerance)
+    ball = Ball(tilt, tilt, np.full_like(z, np.inf), np.full_like(z, -np.inf), none, none)
+    found = take(ball, at)
+    for _ in range(_WEIGHT_STEPS):
+        cost = solver.cost(tilt)
+        above = cost > radius
+        low, high = choose(above, tilt, ball.low), choose(above, ball.high, tilt)
+        cost_low, cost_high = np.where(above, cost, ball.cost_low), np.where(above, ball.cost_high, cost)
+        g = np.clip(np.log(np.maximum(cost, 1e-300)) - np.log(radius), -700.0, 700.0)
+        bracket.narrow(z, g, np.tanh(0.25 * g))
+        ball = Ball(low, high, cost_low, cost_high, ball.share, bracket.rate)
+        start = start._replace(slope=tilt.slope)
+        gap, cut = _weight_gap(solver, rows, radius, ball)
+        done = gap <= tolerance
+        done |= bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
+        if tolerance >= FAST:
+            off = np.minimum(cost_low - radius, radius - cost_high)
+            done |= bracket.is_measured & (off * np.exp(z) * np.abs(g / bracket.rate) <= 0.01 * tolerance)
+        if done.any():
+            put(found, at[done], take(ball, np.flatnonzero(done)))
+            if done.all():
+                break
+            left = np.flatnonzero(~done)
+            rows, start, ball, tilt = take(rows, left), take(start, left), take(ball, left), take(tilt, left)
+            radius, at, z, cut = radius[left], at[left], z[left], cut[left]
+            bracket.keep(left)
+        proposal = bracket.propose(np.log(cut))
+        # eta stays, or the distance from the edge.
+        height = solver.height(tilt.at_edge, tilt.best.shift)
+        start = start._replace(height=np.where(tilt.at_edge, height, height * np.exp(z - proposal)))
+        z = proposal
+        tilt = solver.find_shift(rows, np.exp(-z), start, 0.1 * tolerance)
+    else:
+        put(found, at, ball)
+    share = _share(found.cost_low - all_radii, all_radii - found.cost_high, 4.0 * EPS * all_radii)
+    return found._replace(share=share)
 
-    def __init__(self, solver: ConjugateRows, rows: Scaled, radius: FloatArray, start: Start, rate: FloatArray) -> None:
-        self._solver, self._rows, self._radius, self._start = solver, rows, radius, start
-        self._all_radii = radius
-        limit = np.full_like(radius, _LARGEST_LOGARITHM)
-        self._bracket = Bracketing(-limit, limit, rate, _LONGEST_STEP)
-        self._at = np.arange(len(radius))
 
-    def run(self, z: FloatArray, tolerance: float) -> Ball:
-        solver, bracket = self._solver, self._bracket
-        tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
-        none = np.full_like(z, np.nan)
-        ball = Ball(tilt, tilt, np.full_like(z, np.inf), np.full_like(z, -np.inf), none, none)
-        found = take(ball, self._at)
-        for _ in range(_WEIGHT_STEPS):
-            cost, radius = solver.cost(tilt), self._radius
-            above = cost > radius
-            ball = ball._replace(
-                low=choose(above, tilt, ball.low),
-                high=choose(above, ball.high, tilt),
-                cost_low=np.where(above, cost, ball.cost_low),
-                cost_high=np.where(above, ball.cost_high, cost),
-            )
-            g = np.clip(np.log(np.maximum(cost, 1e-300)) - np.log(radius), -700.0, 700.0)
-            bracket.narrow(z, g, np.tanh(0.25 * g))
-            ball = ball._replace(rate=bracket.rate)
-            self._start = self._start._replace(slope=tilt.slope)
-            gap, cut = self._gap(ball)
-            done = gap <= tolerance
-            done |= bracket.high - bracket.low <= 4.0 * EPS * np.maximum(1.0, np.abs(bracket.low))
-            if tolerance >= FAST:
-                off = np.minimum(ball.cost_low - radius, radius - ball.cost_high)
-                done |= bracket.is_measured & (off * np.exp(z) * np.abs(g / bracket.rate) <= 0.01 * tolerance)
-            if done.any():
-                put(found, self._at[done], take(ball, np.flatnonzero(done)))
-                if done.all():
-                    break
-                left = np.flatnonzero(~done)
-                self._keep(left)
-                ball, tilt, z, cut = take(ball, left), take(tilt, left), z[left], cut[left]
-            proposal = bracket.propose(np.log(cut))
-            self._start = self._start._replace(height=self._predict_height(tilt, np.exp(z - proposal)))
-            z = proposal
-            tilt = solver.find_shift(self._rows, np.exp(-z), self._start, 0.1 * tolerance)
-        else:
-            put(found, self._at, ball)
-        radius = self._all_radii
-        share = _share(found.cost_low - radius, radius - found.cost_high, 4.0 * EPS * radius)
-        return found._replace(share=share)
-
-    def _gap(self, ball: Ball) -> tuple[FloatArray, FloatArray]:
-        """A bound on what the better of both dual values misses, and the weight at which their tangents meet."""
-        radius, mean = self._radius, self._rows.mean
-        light, heavy = 1.0 / ball.low.theta, 1.0 / ball.high.theta
-        above, below = ball.cost_low - radius, radius - ball.cost_high
-        excess_low, excess_high = ball.low.best.excess + radius, ball.high.best.excess + radius
-        gain = light * excess_low - heavy * excess_high
-        noise = (light + heavy) * self._solver.noise + 4.0 * EPS * (light * excess_low + heavy * excess_high)
-        closed, cut = _meet_tangents(above, below, heavy - light, gain, noise)
-        # One side alone: the answer at the larger weight lies in the ball, the other one is drawn back to the model.
-        inside = np.minimum(heavy * below, ball.high.mean)
-        outside = (1.0 - radius / ball.cost_low) * (mean - ball.low.mean) - light * above
-        gap = np.where(np.isinf(above), inside, np.where(np.isinf(below), np.maximum(outside, 0.0), closed))
-        return np.minimum(gap, np.where(np.isinf(below), np.inf, inside)), light + cut
-
-    def _predict_height(self, tilt: Tilt, ratio: FloatArray) -> FloatArray:
-        """The height at a theta that is `ratio` times as large: eta stays, or the distance from the edge."""
-        height = self._solver.height(tilt.at_edge, tilt.best.shift)
-        return np.where(tilt.at_edge, height, height * ratio)
-
-    def _keep(self, left: IntArray) -> None:
-        self._rows, self._start = take(self._rows, left), take(self._start, left)
-        self._radius, self._at = self._radius[left], self._at[left]
-        self._bracket.keep(left)
+def _weight_gap(solver: ConjugateRows, rows: Scaled, radius: FloatArray, ball: Ball) -> tuple[FloatArray, FloatArray]:
+    """A bound on what the better of both dual values misses, and the weight at which their tangents meet."""
+    light, heavy = 1.0 / ball.low.theta, 1.0 / ball.high.theta
+    above, below = ball.cost_low - radius, radius - ball.cost_high
+    excess_low, excess_high = ball.low.best.excess + radius, ball.high.best.excess + radius
+    gain = light * excess_low - heavy * excess_high
+    noise = (light + heavy) * solver.noise + 4.0 * EPS * (light * excess_low + heavy * excess_high)
+    closed, cut = meet_tangents(above, below, heavy - light, gain, noise)
+    # One side alone: the answer at the larger weight lies in the ball, the other one is drawn back to the model.
+    inside = np.minimum(heavy * below, ball.high.mean)
+    outside = (1.0 - radius / ball.cost_low) * (rows.mean - ball.low.mean) - light * above
+    gap = np.where(np.isinf(above), inside, np.where(np.isinf(below), np.maximum(outside, 0.0), closed))
+    return np.minimum(gap, np.where(np.isinf(below), np.inf, inside)), light + cut

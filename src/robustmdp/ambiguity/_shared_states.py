@@ -6,7 +6,7 @@ nature's answers earn for the actions, moved back into the budget.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import take
 from robustmdp.ambiguity._conjugate_rows import blend
 from robustmdp.ambiguity._shared_projection import Answer, Block
-from robustmdp.ambiguity.base import Call, StateKernel
 from robustmdp.ambiguity.conjugates import (
     ConstrainedRows,
     Found,
@@ -29,10 +28,11 @@ from robustmdp.ambiguity.conjugates import (
     mix_answer,
     scale_rows,
 )
-from robustmdp.ambiguity.rowwise import BLOCK, EPS, Rows, RowwiseKernel, gather
+from robustmdp.ambiguity.rowwise import BLOCK, EPS, Rows, gather
 from robustmdp.divergences.functions import Conjugate
 
 EXACT = 1e-14  # what bounds and policies may miss, in units of a state's spread
+_LEAST_PRICE = 1e-290  # the inverse of less is not a number
 
 
 class Saddle(NamedTuple):
@@ -54,37 +54,42 @@ class _Earned(NamedTuple):
     kept: FloatArray  # (states,), the share of the answer that the budget allows
 
 
-class SharedRows(StateKernel):
-    """What the budget and the price have in common."""
+class SharedRows(ABC):
+    """Worst cases of states whose actions nature answers together: what the budget and the price have in common.
+
+    The arguments are those of kernels of rows, but `levels` has one entry, or one per state; calls write the states
+    lo..hi of their outputs, and `policy` holds probabilities, (n_pairs,).
+    """
 
     memory_per_row = 4
     is_priced: bool
 
     def __init__(self, conjugate: Conjugate) -> None:
         self._prices, self._doubt = PenalizedRows(conjugate), conjugate.doubt
-        self._alone: RowwiseKernel = self._prices if self.is_priced else ConstrainedRows(conjugate)
+        self._alone = self._prices if self.is_priced else ConstrainedRows(conjugate)
+
+    def _is_free(self, level: FloatArray) -> BoolArray:
+        """Whether nature may do anything."""
+        return self._alone.is_free(level) | (self.is_priced & (level < _LEAST_PRICE))
 
     @abstractmethod
-    def _is_nominal(self, level: FloatArray) -> BoolArray: ...
-
-    @abstractmethod
-    def _is_free(self, level: FloatArray) -> BoolArray: ...
-
-    @abstractmethod
-    def _find(self, solver: search.ConjugateRows, block: Block, tolerance: float) -> Saddle:
+    def _find(self, block: Block, tolerance: float) -> Saddle:
         """The best policies, where nature has some room but not all."""
 
     @abstractmethod
-    def _reply(self, solver: search.ConjugateRows, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
+    def _reply(self, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
         """Nature's answers to a policy, there."""
 
     @np.errstate(all="ignore")
-    def write_policy(self, call: Call, value: FloatArray, policy: FloatArray) -> None:
-        model = call.model
-        kept = call.memory.reshape(-1, self.memory_per_row)
-        for states, rows, block in self._blocks(call):
+    def sweep(
+        self, model: Any, levels: FloatArray, outcome: FloatArray, lo: int, hi: int, memory: FloatArray,
+        value: FloatArray, policy: FloatArray,
+    ) -> None:  # fmt: skip
+        """value = max over random policies of the worst case, (S,); the policy that attains it; renews the memory."""
+        kept = memory.reshape(-1, self.memory_per_row)
+        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
             if model.sign > 0.0:
-                saddle = self._solve(model, block, None, search.FAST)
+                saddle = self._solve(block, None, search.FAST)
                 value[states], policy[rows.pair], kept[rows.pair] = saddle.value, saddle.policy, block.warm.T
             else:
                 alone, renewed = self._alone.solve_rows(rows, model)
@@ -92,51 +97,60 @@ class SharedRows(StateKernel):
                 kept[rows.pair, : renewed.shape[1]] = renewed
 
     @np.errstate(all="ignore")
-    def write_values(self, call: Call, policy: FloatArray, value: FloatArray) -> None:
-        model = call.model
-        for states, rows, block in self._blocks(call):
-            value[states] = model.sign * self._solve(model, block, policy[rows.pair], search.FAST).value
+    def evaluate(
+        self, model: Any, levels: FloatArray, outcome: FloatArray, policy: FloatArray, lo: int, hi: int,
+        memory: FloatArray, value: FloatArray,
+    ) -> None:  # fmt: skip
+        """value = the worst case of a policy, (S,)."""
+        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
+            value[states] = model.sign * self._solve(block, policy[rows.pair], search.FAST).value
 
     @np.errstate(all="ignore")
-    def write_bounds(
-        self, call: Call, scale: float, given: bool, policy: FloatArray, out: tuple[FloatArray, ...]
-    ) -> None:
-        model, (lower, upper, q) = call.model, out
+    def bracket(
+        self, model: Any, levels: FloatArray, outcome: FloatArray, scale: float, given: bool, lo: int, hi: int,
+        memory: FloatArray, policy: FloatArray, lower: FloatArray, upper: FloatArray, q: FloatArray,
+    ) -> None:  # fmt: skip
+        """lower <= value <= upper, (S,), of the policy where it is `given`, else of the best one, which is written.
+
+        `lower` holds for the policy itself; q, (n_pairs,), is what the actions earn under nature's answer.
+        """
         rounding = 8.0 * EPS * scale
-        for states, rows, block in self._blocks(call):
+        for states, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
             saddle = self._answer(model, rows, block, policy[rows.pair] if given else None)
-            earned = self._earn(model, block, saddle)
-            low = self._bound_policy(model, block, saddle)
+            earned = self._earn(block, saddle)
+            low = self._bound_policy(block, saddle)
             high = self._bound_answer(block, saddle, earned, given or model.sign < 0.0)
             if model.sign < 0.0:
                 if not given:
-                    low = -block.largest(-self._alone.bound_rows(rows, model).lower)
+                    low = -block.largest(-self._alone.bound_rows(rows, model)[0])
                 low, high = -high, -low
             lower[states], upper[states] = low - rounding, high + rounding
             policy[rows.pair] = saddle.policy
             q[rows.pair] = model.sign * (block.base + block.spread * _draw_back(block, earned.mean, earned.kept))
 
     @np.errstate(all="ignore")
-    def write_responses(
-        self, call: Call, given: bool, policy: FloatArray, starts: IntArray, data: FloatArray, penalty: FloatArray
-    ) -> None:
-        model = call.model
-        for _, rows, block in self._blocks(call):
+    def respond(
+        self, model: Any, levels: FloatArray, outcome: FloatArray, given: bool, policy: FloatArray, starts: IntArray,
+        lo: int, hi: int, memory: FloatArray, data: FloatArray, penalty: FloatArray,
+    ) -> None:  # fmt: skip
+        """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in its state."""
+        for _, rows, block in self._blocks(model, levels, outcome, lo, hi, memory):
             saddle = self._answer(model, rows, block, policy[rows.pair] if given else None)
-            kept = self._earn(model, block, saddle).kept[block.owner]
-            distribution, cost = self._distribute(model, block, saddle)
+            kept = self._earn(block, saddle).kept[block.owner]
+            distribution, cost = self._distribute(block, saddle)
             distribution = kept * distribution + (1.0 - kept) * rows.p
             wanted = rows.is_filled & (starts[rows.pair + 1] > starts[rows.pair])
             data[(starts[rows.pair] + np.arange(len(rows.p))[:, None])[wanted]] = distribution[wanted]
             paid = np.where(cost > 0.0, block.level * cost, 0.0) if self.is_priced else np.zeros_like(cost)
             penalty[rows.pair] = model.sign * paid[block.owner]
 
-    def _blocks(self, call: Call) -> Iterator[tuple[IntArray, Rows, Block]]:
+    def _blocks(
+        self, model: Any, levels: FloatArray, outcome: FloatArray, lo: int, hi: int, memory: FloatArray
+    ) -> Iterator[tuple[IntArray, Rows, Block]]:
         """The states lo..hi in blocks of about BLOCK numbers, their rows."""
-        model, levels, outcome, _, lo, hi, memory = call
         if lo == hi:
             return
-        ptr, kept = model.state_ptr, memory.reshape(-1, self.memory_per_row)
+        ptr, kept, solver = model.state_ptr, memory.reshape(-1, self.memory_per_row), self._prices.choose_solver(model)
         length = np.diff(model.indptr[ptr[lo] : ptr[hi] + 1])
         longest = np.maximum.reduceat(length, ptr[lo:hi] - ptr[lo])
         order = np.argsort(longest, kind="stable")  # states of similar rows share a block: less padding
@@ -153,54 +167,50 @@ class SharedRows(StateKernel):
             rows = gather(model, outcome, pair, length[pair - ptr[lo]], level[owner], known)
             scaled, lowest, spread = scale_rows(rows)
             warm = warm.T.copy() if model.sign > 0.0 else np.full_like(warm.T, np.nan)
-            yield states, rows, Block(scaled, spread, rows.reward + lowest, count_terms(rows), owner, warm, level)
+            yield (
+                states,
+                rows,
+                Block(solver, scaled, spread, rows.reward + lowest, count_terms(rows), owner, warm, level),
+            )
 
     def _answer(self, model: Any, rows: Rows, block: Block, policy: FloatArray | None) -> Saddle:
         if policy is None and model.sign < 0.0:  # all is best spent on the one action that gains most
-            policy = block.choose(-self._alone.solve_rows(rows, model).value)
-        return self._solve(model, block, policy, EXACT)
+            policy = block.choose(-self._alone.solve_rows(rows, model)[0])
+        return self._solve(block, policy, EXACT)
 
-    def _solve(self, model: Any, block: Block, policy: FloatArray | None, tolerance: float) -> Saddle:
-        solver, free, mean = self._prices.choose_solver(model), self._is_free(block.level), block.mean
-        lively = ~self._is_nominal(block.level) & ~free
+    def _solve(self, block: Block, policy: FloatArray | None, tolerance: float) -> Saddle:
+        free, mean = self._is_free(block.level), block.mean
+        active = ~self._alone.is_nominal(block.level) & ~free
         if policy is None:
-            lively &= block.largest(mean) > block.largest(block.base)
+            active &= block.largest(mean) > block.largest(block.base)
             chosen = np.where(free[block.owner], block.choose(block.base), block.choose(mean))
         else:
-            lively &= block.total(policy * block.spread * block.scaled.mean) > 0.0
+            active &= block.total(policy * block.spread * block.scaled.mean) > 0.0
             chosen = policy.copy()
         value = block.total(chosen * np.where(free[block.owner], block.base, mean))
         saddle = Saddle(value, np.where(free, 0.0, np.inf), chosen, None)
-        if not lively.any():
+        if not active.any():
             return saddle
-        at, mine = np.flatnonzero(lively), np.flatnonzero(lively[block.owner])
+        at, mine = np.flatnonzero(active), np.flatnonzero(active[block.owner])
         part = block.only(at, mine)
-        if policy is None:
-            found = self._find(solver, part, tolerance)
-        else:
-            found = self._reply(solver, part, policy[mine], tolerance)
+        found = self._find(part, tolerance) if policy is None else self._reply(part, policy[mine], tolerance)
         block.warm[:, mine] = part.warm
         assert found.answer is not None
         value[at], saddle.price[at], chosen[mine] = found.value, found.price, found.policy
         place = np.zeros(len(block.owner), dtype=np.int64)
         place[mine] = np.arange(len(mine))
         answer = take(found.answer, place)
-        return saddle._replace(answer=answer._replace(moved=answer.moved & lively[block.owner]))
+        return saddle._replace(answer=answer._replace(moved=answer.moved & active[block.owner]))
 
-    def _planes(self, model: Any, block: Block, answer: Answer) -> tuple[IntArray, Plane]:
-        """The rows that have moved, and what is certain about nature's answers there."""
-        at = np.flatnonzero(answer.moved)
-        part = _part(self._prices.choose_solver(model), block, at)
-        planes = (certify_answer(part, take(tilt, at)) for tilt in (answer.left, answer.right))
-        return at, Plane(*(blend(answer.share[at], a, b) for a, b in zip(*planes, strict=True)))
-
-    def _earn(self, model: Any, block: Block, saddle: Saddle) -> _Earned:
-        mean = np.where(
-            (saddle.price == 0.0)[block.owner] & self._is_free(block.level)[block.owner], 0.0, block.scaled.mean
-        )
+    def _earn(self, block: Block, saddle: Saddle) -> _Earned:
+        is_lowest = (saddle.price == 0.0) & self._is_free(block.level)
+        mean = np.where(is_lowest[block.owner], 0.0, block.scaled.mean)
         unsure, cost, doubt = (np.zeros_like(mean) for _ in range(3))
         if saddle.answer is not None:
-            at, plane = self._planes(model, block, saddle.answer)
+            answer = saddle.answer
+            at = np.flatnonzero(answer.moved)
+            planes = (certify_answer(_part(block, at), take(tilt, at)) for tilt in (answer.left, answer.right))
+            plane = Plane(*(blend(answer.share[at], a, b) for a, b in zip(*planes, strict=True)))
             mean[at], unsure[at], cost[at] = plane.mean, np.maximum(plane.lack, 0.0), plane.cost
             doubt[at] = unsure[at] + np.maximum(plane.surplus, 0.0)
         cost = block.total(cost)
@@ -209,17 +219,17 @@ class SharedRows(StateKernel):
             kept = np.where(cost > 0.0, np.minimum(1.0, block.level / cost) * (1.0 - 8.0 * EPS), 1.0)
         return _Earned(mean, unsure, cost, block.total(doubt), kept)
 
-    def _bound_policy(self, model: Any, block: Block, saddle: Saddle) -> FloatArray:
+    def _bound_policy(self, block: Block, saddle: Saddle) -> FloatArray:
         """sum_a policy_a price_a(price/policy_a), less what the budget is worth, from below."""
         policy, price = saddle.policy, saddle.price[block.owner]
         low = np.where(np.isinf(price), block.scaled.mean * (1.0 - block.terms * EPS), 0.0)
         at = np.flatnonzero((policy > 0.0) & (block.spread > 0.0) & (price > 0.0) & np.isfinite(price))
         if at.size:
-            solver = self._prices.choose_solver(model)
-            weight = np.clip(price[at] / (policy[at] * block.spread[at]), solver.lightest, solver.heaviest)
-            part = _part(solver, block, at)._replace(level=weight)
-            bounds = self._prices.bound(part, self._prices.find(part, search.EXACT))
-            low[at] = np.fmax(bounds.lower, 0.0) * (1.0 - 8.0 * EPS)
+            weight = price[at] / (policy[at] * block.spread[at])
+            weight = np.clip(weight, block.solver.lightest, block.solver.heaviest)
+            part = _part(block, at)._replace(level=weight)
+            lower, _ = self._prices.bound(part, self._prices.find(part, search.EXACT))
+            low[at] = np.fmax(lower, 0.0) * (1.0 - 8.0 * EPS)
         earned = policy * (block.base + block.spread * low)
         worth = np.where(np.isfinite(saddle.price) & (not self.is_priced), saddle.price, 0.0)
         worth = np.where(worth > 0.0, worth * block.level, 0.0)
@@ -232,11 +242,9 @@ class SharedRows(StateKernel):
         value = block.base + block.spread * np.fmin(worst, block.scaled.mean + (worst - block.scaled.mean).clip(0.0))
         value += block.spread * block.terms * EPS * block.scaled.mean
         upper = block.total(saddle.policy * value) if given else block.largest(value)
-        size = (
-            block.largest(block.mean) - block.largest(block.base)
-            if not given
-            else block.total(saddle.policy * block.spread * block.scaled.mean)
-        )
+        size = block.largest(block.mean) - block.largest(block.base)
+        if given:
+            size = block.total(saddle.policy * block.spread * block.scaled.mean)
         # Prices of the budget beyond size/level are not optimal.
         dearest = np.where(np.isfinite(saddle.price), saddle.price, 0.0)
         if not self.is_priced:
@@ -247,7 +255,7 @@ class SharedRows(StateKernel):
         count = block.total(np.ones_like(value))
         return upper + 4.0 * (count + 4.0) * EPS * block.largest(np.abs(block.base) + block.spread)
 
-    def _distribute(self, model: Any, block: Block, saddle: Saddle) -> tuple[FloatArray, FloatArray]:
+    def _distribute(self, block: Block, saddle: Saddle) -> tuple[FloatArray, FloatArray]:
         """Nature's rows, (longest, count), and what they cost, (states,)."""
         p, rise = block.scaled.p, block.scaled.rise
         bottom = np.where(rise == 0.0, p / block.scaled.lowest_mass, 0.0)
@@ -257,7 +265,7 @@ class SharedRows(StateKernel):
         if answer is not None and (at := np.flatnonzero(answer.moved)).size:
             tilts, share = (take(answer.left, at), take(answer.right, at)), answer.share[at]
             found = Found(tilts, (share, 1.0 - share), share, share, share, share)
-            part = _part(self._prices.choose_solver(model), block, at)
+            part = _part(block, at)
             distribution[:, at], cost[at] = mix_answer(part, found, bottom[:, at])
         return distribution, block.total(cost)
 
@@ -267,6 +275,6 @@ def _draw_back(block: Block, mean: FloatArray, kept: FloatArray) -> FloatArray:
     return kept[block.owner] * mean + (1.0 - kept[block.owner]) * block.scaled.mean
 
 
-def _part(solver: search.ConjugateRows, block: Block, at: IntArray) -> Part:
+def _part(block: Block, at: IntArray) -> Part:
     level = np.ones(len(at))
-    return Part(solver, take(block.scaled, at), level, block.warm[1:3, at].T, block.terms[at], at)
+    return Part(block.solver, take(block.scaled, at), level, block.warm[1:3, at].T, block.terms[at], at)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity.base import Ambiguity, RowKernel
-from robustmdp.ambiguity.records import check_ambiguity
+from robustmdp.ambiguity.base import Ambiguity
+from robustmdp.ambiguity.own import check_ambiguity
 
 
 class Multipliers(NamedTuple):
@@ -61,14 +61,15 @@ def worst_case(ambiguity: Ambiguity, p: npt.ArrayLike, v: npt.ArrayLike) -> Wors
 
 
 def _solve(
-    ambiguity: Ambiguity, kernel: RowKernel, p: FloatArray, v: FloatArray, out: FloatArray
+    ambiguity: Ambiguity, kernel: Any, p: FloatArray, v: FloatArray, out: FloatArray
 ) -> tuple[float, float, float, float]:
     level = ambiguity.kernel_level(1.0)
     assert isinstance(level, float)
     spread = float(v.max() - v.min())
     has_unit = ambiguity.has_weight or ambiguity.has_radius  # it is known how the level changes with the unit of v
     if spread == 0.0 or 1e-100 <= spread <= 1e100 or not has_unit:
-        return kernel.worst_case(p, v, level, out)
+        value, gap, eta, weight = kernel.worst_case(p, v, level, out)
+        return value, gap, eta, weight
     # Squares would not be numbers; the worst case does not depend on the unit, and powers of two change no digit.
     exponent = math.frexp(spread)[1]
     level = math.ldexp(level, -exponent) if ambiguity.has_weight else level
@@ -86,13 +87,12 @@ def _check_row(p: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArr
     probabilities, values = _checks.numbers("p", p), _checks.numbers("v", v)
     if not (probabilities.ndim == 1 and probabilities.shape == values.shape and probabilities.size > 0):
         _checks.fail(f"p and v must be 1-D and equally long: got shapes {probabilities.shape} and {values.shape}")
+    bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
+    if bad.size:
+        _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
     total = probabilities.sum()
-    if not probabilities.min() >= 0.0 or _checks.wrong_sums(total).size:
-        bad = np.flatnonzero(~(probabilities >= 0) | np.isinf(probabilities))
-        if bad.size:
-            _checks.fail(f"p must be finite and at least 0: got {probabilities[bad[0]]:g} at p[{bad[0]}]")
-        _checks.fail(f"p must sum to 1: got {total:.12g}")
-    if not np.isfinite(values).all():
-        bad = np.flatnonzero(~np.isfinite(values))
+    _checks.must(not _checks.wrong_sums(total).size, f"p must sum to 1: got {total:.12g}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
         _checks.fail(f"v must be finite: got {values[bad[0]]} at v[{bad[0]}]")
     return probabilities, values

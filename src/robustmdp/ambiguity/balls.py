@@ -9,19 +9,24 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Level, RowKernel, StateKernel
-from robustmdp.ambiguity.support import Supported
+from robustmdp.ambiguity.base import Level, Supported
 
 _MARGIN = 1e-9  # of the outcomes' range: more than the rounding of a threshold
 
 
 class _Ball(Supported):
     level_name = "radius"
+    radius: Level
+    """How far nature may go at each pair."""
 
-    @property
-    def radius(self) -> Level:
-        """How far nature may go at each pair."""
-        return self.level
+    def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
+        super().__init__(radius, support=support)
+
+    def _refuse_new_successors(self) -> None:
+        _checks.must(
+            not self.invents,
+            f"support must be 'model' where the actions of a state share a budget: got {self.support!r}",
+        )
 
 
 class L1(_Ball):
@@ -42,32 +47,28 @@ class L1(_Ball):
     array([0.6, 0.4])
     """
 
-    kernel_type = _core.Moved
+    meaning = "L1 ball: nature moves probabilities by {} in all, sum of |P - P0|"
+    kernel = _core.Moved()
     weights: FloatArray | None
 
     def __init__(self, radius: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, support: Any = "model") -> None:
-        super().__init__(radius, weights=_check_weights(weights), support=support)
+        Supported.__init__(self, radius, weights=_check_weights(weights), support=support)
 
     def kernel_level(self, discount: float) -> Level:
         """Without weights the mass that is moved: it is counted where it leaves and where it arrives."""
-        del discount
         return 0.5 * self.level if self.weights is None else self.level
 
-    def kernel_for(self, model: Any) -> RowKernel:
+    def kernel_for(self, model: Any) -> Any:
         if self.weights is None:
             return self.kernel
         by_state, by_transition = self._weights_of(model)
-        kernel: RowKernel = _core.WeightedL1(by_transition, by_state)
-        return kernel
+        return _core.WeightedL1(by_transition, by_state)
 
-    def shared_kernel_for(self, model: Any) -> StateKernel:
-        _refuse_new_successors(self)
-        kernel: StateKernel
+    def shared_kernel_for(self, model: Any) -> Any:
+        self._refuse_new_successors()
         if self.weights is None:
-            kernel = _core.state_constrained(_core.TotalVariation())
-        else:
-            kernel = _core.StateWeightedL1(self._weights_of(model)[1])
-        return kernel
+            return _core.state_constrained(_core.TotalVariation())
+        return _core.StateWeightedL1(self._weights_of(model)[1])
 
     def _weights_of(self, model: Any) -> tuple[FloatArray, FloatArray]:
         """By state and by transition."""
@@ -88,7 +89,7 @@ class L1(_Ball):
         )
         return False
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         if self.weights is None:
             return super().kernel_for_row(p)
         kept, weights = self.kept(p), self.weights
@@ -114,29 +115,19 @@ class L1(_Ball):
         cheaper = np.append(True, cheapest[1:] < cheapest[:-1])
         return np.asarray(states[cheaper], dtype=np.int32)
 
-    def restricted(self, model: Any, transitions: IntArray) -> L1:
+    def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> L1:
+        level = self.level if isinstance(self.level, float) else self.level[states]
         if self.weights is None or self._is_by_state(model):
-            return self
-        return L1(self.level, weights=self.weights[transitions])
-
-    def on_part(self, model: Any, states: slice, transitions: slice) -> L1:
-        part = super().on_part(model, states, transitions)
-        assert isinstance(part, L1)
-        return part.restricted(model, transitions)  # type: ignore[arg-type]  # a slice takes views
+            return L1(level, weights=self.weights, support=self.support)
+        return L1(level, weights=self.weights[transitions])
 
     @property
     def names_states(self) -> bool:
         return self.invents or self.weights is not None
 
-    def _meaning(self, level: str) -> str:
-        weighted = "" if self.weights is None else "weighted "
-        return f"L1 ball: nature moves probabilities by {level} in all, {weighted}sum of |P - P0|"
-
-
-def _refuse_new_successors(ball: Supported) -> None:
-    _checks.must(
-        not ball.invents, f"support must be 'model' where the actions of a state share a budget: got {ball.support!r}"
-    )
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.weights is None else text.replace("sum of", "weighted sum of")
 
 
 def _check_weights(given: npt.ArrayLike | None) -> FloatArray | None:
@@ -165,20 +156,14 @@ class LInf(_Ball):
     array([0.5 , 0.25, 0.25])
     """
 
-    kernel_type = _core.LargestChange
-
-    def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
-        super().__init__(radius, support=support)
+    meaning = "LInf ball: nature changes each probability by at most {}"
+    kernel = _core.LargestChange()
 
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
     ) -> npt.NDArray[np.int32]:
         """A row of n successors gives up at most n radii: n of the lowest states take them, n may be its own."""
-        del highest, rewards_differ
         return self.lowest_candidates(outcome, 2 * longest_row + 1)
-
-    def _meaning(self, level: str) -> str:
-        return f"LInf ball: nature changes each probability by at most {level}"
 
 
 class L2(_Ball):
@@ -195,10 +180,8 @@ class L2(_Ball):
     array([0.75, 0.25])
     """
 
-    kernel_type = _core.Euclidean
-
-    def __init__(self, radius: npt.ArrayLike, *, support: Any = "model") -> None:
-        super().__init__(radius, support=support)
+    meaning = "L2 ball: nature stays within {} in Euclidean distance"
+    kernel = _core.Euclidean()
 
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
@@ -208,18 +191,12 @@ class L2(_Ball):
         eta falls as theta grows; at first it is the mean over the row and the added successors below it. That is
         largest for `longest_row` successors at `highest`, with which every candidate is an added one.
         """
-        del rewards_differ
         states = self.lowest_candidates(outcome, len(outcome))
         rises, top = outcome[states] - outcome[states[0]], highest - outcome[states[0]]
         sums = longest_row * top + np.append(0.0, np.cumsum(rises))
         threshold = np.min(sums / (longest_row + np.arange(len(sums))))
         return states[: np.searchsorted(rises, threshold + _MARGIN * top)]
 
-    def shared_kernel_for(self, model: Any) -> StateKernel:
-        del model
-        _refuse_new_successors(self)
-        kernel: StateKernel = _core.StateEuclidean()
-        return kernel
-
-    def _meaning(self, level: str) -> str:
-        return f"L2 ball: nature stays within {level} in Euclidean distance"
+    def shared_kernel_for(self, model: Any) -> Any:
+        self._refuse_new_successors()
+        return _core.StateEuclidean()

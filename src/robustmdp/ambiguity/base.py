@@ -1,9 +1,10 @@
-"""What a set of nature's choices offers, and what the kernels that serve it do."""
+"""What a set of nature's choices offers, and what sets with a level have in common."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from abc import ABC
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,227 +14,17 @@ from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.divergences import FDivergence
 
 Level = float | FloatArray
-
-
-class Call(NamedTuple):
-    """What all methods of a kernel are called with; kernels of states have no `pairs`."""
-
-    model: Any
-    levels: FloatArray
-    outcome: FloatArray
-    pairs: IntArray | None
-    lo: int
-    hi: int
-    memory: FloatArray
-
-
-class RowKernel(ABC):
-    """Worst cases of many rows: compiled in `_core`, with the same methods, or in Python by a subclass.
-
-    `model` is a `_core.Model`; `levels` has one entry, or one per pair; `outcome` is discount * v with the end's 0
-    last, (S + 1,); `pairs` lists pairs, None means all in order. Calls own the rows lo..hi of their outputs. `memory`
-    holds `memory_per_row` numbers per pair, from which the next solve starts, NaN at first.
-    """
-
-    memory_per_row: int = 0
-
-    @abstractmethod
-    def write_values(self, call: Call, q: FloatArray) -> None:
-        """See `values`."""
-
-    @abstractmethod
-    def write_bounds(self, call: Call, scale: float, lower: FloatArray, upper: FloatArray) -> None:
-        """See `bracket`."""
-
-    @abstractmethod
-    def write_responses(
-        self, call: Call, starts: IntArray, data: FloatArray, penalty: FloatArray, eta: FloatArray
-    ) -> None:
-        """See `respond`."""
-
-    @abstractmethod
-    def worst_case(
-        self, p: FloatArray, x: FloatArray, level: float, out: FloatArray
-    ) -> tuple[float, float, float, float]:
-        """Value, gap, eta and weight of one row; out = nature's distribution."""
-
-    def values(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-    ) -> None:
-        """q[i] = r + worst case of pair i; renews the memory."""
-        self.write_values(Call(model, levels, outcome, pairs, lo, hi, memory), q)
-
-    def sweep(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        q: FloatArray,
-        value: FloatArray,
-        best: IntArray,
-    ) -> None:
-        """The same for the pairs of states lo..hi; value = max over a state's pairs, best = the first to attain it."""
-        first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
-        self.values(model, levels, outcome, None, first, last, memory, q)
-        choose_best(model, q, lo, hi, value, best)
-
-    def bracket(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        scale: float,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-    ) -> None:
-        """lower <= r + worst case <= upper, certified; `scale` bounds |r| + |outcome|."""
-        self.write_bounds(Call(model, levels, outcome, None, lo, hi, memory), scale, lower, upper)
-
-    def respond(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        pairs: IntArray | None,
-        starts: IntArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        data: FloatArray,
-        penalty: FloatArray,
-        eta: FloatArray,
-    ) -> None:
-        """data[starts[i]:starts[i+1]] = nature's row of pair i; what it pays, and its multiplier.
-
-        Kernels of sets that invent take `successors` as well, int32 and as long as `data`: its states.
-        """
-        self.write_responses(Call(model, levels, outcome, pairs, lo, hi, memory), starts, data, penalty, eta)
-
-
-def choose_best(model: Any, q: FloatArray, lo: int, hi: int, value: FloatArray, best: IntArray) -> None:
-    """value = max of q over the pairs of states lo..hi, best = the first pair to attain it; NaN counts as -inf."""
-    if lo == hi:
-        return
-    first, last = int(model.state_ptr[lo]), int(model.state_ptr[hi])
-    known = np.where(np.isnan(q[first:last]), -np.inf, q[first:last])
-    value[lo:hi] = np.maximum.reduceat(known, model.state_ptr[lo:hi] - first)
-    owner = np.repeat(np.arange(hi - lo), np.diff(model.state_ptr[lo : hi + 1]))
-    attained = np.flatnonzero(known == value[lo:hi][owner])
-    best[lo:hi] = first + attained[np.searchsorted(owner[attained], np.arange(hi - lo))]
-
-
-class StateKernel(ABC):
-    """Worst cases of states whose actions nature answers together.
-
-    As in `RowKernel`, but `levels` has one entry, or one per state; calls own the states lo..hi of their outputs, and
-    `policy` holds probabilities, (n_pairs,).
-    """
-
-    memory_per_row: int = 0
-
-    @abstractmethod
-    def write_policy(self, call: Call, value: FloatArray, policy: FloatArray) -> None:
-        """See `sweep`."""
-
-    @abstractmethod
-    def write_values(self, call: Call, policy: FloatArray, value: FloatArray) -> None:
-        """See `evaluate`."""
-
-    @abstractmethod
-    def write_bounds(
-        self, call: Call, scale: float, given: bool, policy: FloatArray, out: tuple[FloatArray, ...]
-    ) -> None:
-        """See `bracket`; `out` is lower, upper and q."""
-
-    @abstractmethod
-    def write_responses(
-        self, call: Call, given: bool, policy: FloatArray, starts: IntArray, data: FloatArray, penalty: FloatArray
-    ) -> None:
-        """See `respond`."""
-
-    def sweep(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        value: FloatArray,
-        policy: FloatArray,
-    ) -> None:
-        """value = max over random policies of the worst case, (S,); the policy that attains it; renews the memory."""
-        self.write_policy(Call(model, levels, outcome, None, lo, hi, memory), value, policy)
-
-    def evaluate(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        policy: FloatArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        value: FloatArray,
-    ) -> None:
-        """value = the worst case of a policy, (S,)."""
-        self.write_values(Call(model, levels, outcome, None, lo, hi, memory), policy, value)
-
-    def bracket(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        scale: float,
-        given: bool,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        policy: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        q: FloatArray,
-    ) -> None:
-        """lower <= value <= upper, (S,), of the policy where it is `given`, else of the best one, which is written.
-
-        `lower` holds for the policy itself; q, (n_pairs,), is what the actions earn under nature's answer.
-        """
-        self.write_bounds(Call(model, levels, outcome, None, lo, hi, memory), scale, given, policy, (lower, upper, q))
-
-    def respond(
-        self,
-        model: Any,
-        levels: FloatArray,
-        outcome: FloatArray,
-        given: bool,
-        policy: FloatArray,
-        starts: IntArray,
-        lo: int,
-        hi: int,
-        memory: FloatArray,
-        data: FloatArray,
-        penalty: FloatArray,
-    ) -> None:
-        """data[starts[i]:starts[i+1]] = nature's row of pair i, where there is room; what it pays in its state."""
-        self.write_responses(Call(model, levels, outcome, None, lo, hi, memory), given, policy, starts, data, penalty)
+Support = str | tuple[int, ...]
 
 
 class Ambiguity(ABC):
-    """What nature may do to the distribution of one (s, a) pair. Subclasses are frozen records."""
+    """What nature may do to the distribution of one (s, a) pair.
+
+    Subclasses are records of their settings, immutable and equal by value; `settings` has the constructor's arguments.
+
+    Kernels solve many rows, or states, at a time. They are compiled in `_core`, or written in Python with the same
+    methods: `RowwiseKernel` and `SharedRows`.
+    """
 
     is_nominal: ClassVar[bool] = False
     """Whether nature has no choice at all."""
@@ -241,47 +32,39 @@ class Ambiguity(ABC):
     """Whether nature pays `level` per unit of `divergence`."""
     has_radius: ClassVar[bool] = False
     """Whether nature stays within `level` of the model in `divergence`."""
+    is_statewise: ClassVar[bool] = False
+    """Whether nature answers the actions of a state together, so that random policies can be better."""
     level_name: ClassVar[str] = "level"
     grows: ClassVar[bool] = True
     """Whether a larger level gives nature more room."""
     divergence: FDivergence
     """What `level` is measured in; a set with neither weight nor radius has none, but for the nominal one."""
 
-    @property
-    @abstractmethod
-    def level(self) -> Level:
-        """One number, or an (S, A) array."""
-
     sign: ClassVar[float] = 1.0
     """-1 where nature helps the player: outcomes are negated before its rows are solved, and values after that."""
+    kernel: Any
+    """What solves its rows, where it is the same for all models."""
+    level: Level
+    """One number, or an (S, A) array."""
+    settings: dict[str, Any]
 
-    @property
-    @abstractmethod
-    def kernel(self) -> RowKernel:
-        """What solves its rows, where it is the same for all models."""
+    def __init__(self, **settings: Any) -> None:
+        vars(self).update(settings, settings=settings)
 
-    def kernel_for(self, model: Any) -> RowKernel:
+    def kernel_for(self, model: Any) -> Any:
         """What solves the rows of a model with `indptr`, `indices`, `probabilities`, `states` and `actions`."""
-        del model
         return self.kernel
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         """What solves one row, (n,), and the successors that can have mass."""
         return self.kernel, p > 0.0
 
-    @property
-    def is_statewise(self) -> bool:
-        """Whether nature answers the actions of a state together, so that random policies can be better."""
-        return False
-
-    def state_kernel_for(self, model: Any) -> StateKernel:
+    def state_kernel_for(self, model: Any) -> Any:
         """What solves the states of a model, where nature answers their actions together."""
-        del model
-        raise NotImplementedError(f"{type(self).__name__} is a set of rows")
+        raise NotImplementedError
 
-    def shared_kernel_for(self, model: Any) -> StateKernel:
+    def shared_kernel_for(self, model: Any) -> Any:
         """The same where the actions of a state share this set's level."""
-        del model
         _checks.fail(f"set must be Constrained, Penalized, L1 or L2, whose level actions can share: got {self}")
 
     @property
@@ -291,7 +74,6 @@ class Ambiguity(ABC):
 
     def candidates(self, n_states: int) -> IntArray:
         """The states to which nature may lead from anywhere, rising."""
-        del n_states
         return np.empty(0, dtype=np.int64)
 
     def added_successors(
@@ -302,13 +84,7 @@ class Ambiguity(ABC):
         `longest_row` is the largest number of successors of a pair, and `highest` bounds what any of them is worth
         above the reward of an added one; `rewards_differ` says whether the reward of a pair depends on its successor.
         """
-        del outcome, longest_row, highest, rewards_differ
         return np.empty(0, dtype=np.int32)
-
-    def restricted(self, model: Any, transitions: IntArray) -> Ambiguity:
-        """The same set for what is left of a model that keeps only these transitions."""
-        del model, transitions
-        return self
 
     def check_parts(self) -> None:
         """Refuse to be cut into parts by `on_part`, where no rows need be read to tell."""
@@ -317,14 +93,12 @@ class Ambiguity(ABC):
             f"the {self.level_name} of a set must be one number where a model is cut into shards: got {self}",
         )
 
-    def on_part(self, model: Any, states: slice, transitions: slice) -> Ambiguity:
-        """The same set for some of a model's states, whose rows are these transitions; `whole` has all sizes."""
-        del model, states, transitions
+    def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> Ambiguity:
+        """The same set for some states and transitions of a model; with all states, for what is left of its rows."""
         return self
 
     def on_transitions(self, model: Any) -> Ambiguity:
         """The same set of this model, with numbers of transitions in the model's order."""
-        del model
         return self
 
     @property
@@ -339,7 +113,6 @@ class Ambiguity(ABC):
 
     def kernel_level(self, discount: float) -> Level:
         """The level in the kernel's unit, for outcomes that are already discounted."""
-        del discount
         return self.level
 
     @property
@@ -362,6 +135,25 @@ class Ambiguity(ABC):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: make a new one to change {name}")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ambiguity) and self._has_settings_of(other)
+
+    def _has_settings_of(self, other: Ambiguity, *, but: str = "") -> bool:
+        same = (_is_same(mine, other.settings[name]) for name, mine in self.settings.items() if name != but)
+        return type(self) is type(other) and all(same)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *map(_hashable, self.settings.values())))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), **self.settings), ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.settings.values()))})"
+
+    def _level_code(self) -> str:
+        return f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
+
     def _level_text(self) -> str:
         if isinstance(self.level, float):
             return f"{self.level:g}"
@@ -376,3 +168,157 @@ class Ambiguity(ABC):
 
     def _repr_html_(self) -> str:
         return _display.as_html(type(self).__name__, [("meaning", str(self))])
+
+
+class Levelled(Ambiguity):
+    """A level, one number or an (S, A) array, and settings that give the set its kind; equal by value, immutable."""
+
+    lowest: ClassVar[float] = 0.0
+    highest: ClassVar[float] = np.inf
+    meaning: ClassVar[str]  # a sentence, with {} where the level stands
+
+    def __init__(self, level: npt.ArrayLike, **settings: Any) -> None:
+        checked = _checks.level(self.level_name, level, self.lowest, self.highest)
+        if isinstance(checked, np.ndarray):
+            checked = checked.copy()
+            checked.flags.writeable = False
+        super().__init__(**{self.level_name: checked, **settings})
+        vars(self).update(level=checked)
+
+    def __str__(self) -> str:
+        return self.meaning.format(self._level_text())
+
+    @property
+    def label(self) -> str:
+        return f"{type(self).__name__} {self._level_label()}"
+
+    def _level_label(self) -> str:
+        return f"{self.level_name} {'per pair' if isinstance(self.level, np.ndarray) else f'{self.level:.3g}'}"
+
+    def is_like(self, other: Ambiguity) -> bool:
+        return self._has_settings_of(other, but=self.level_name)
+
+    def contains(self, other: Ambiguity) -> bool:
+        if other.is_nominal:
+            return True
+        if not self.is_like(other):
+            return False
+        compare = np.greater_equal if self.grows else np.less_equal
+        missing = np.isnan(self.level) & np.isnan(other.level)
+        return bool(np.all(compare(self.level, other.level) | missing))
+
+    def check_parts(self) -> None:
+        """Levels are cut with the states."""
+
+    def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> Ambiguity:
+        if isinstance(self.level, float):
+            return self
+        return type(self)(**{**self.settings, self.level_name: self.level[states]})
+
+    def __repr__(self) -> str:
+        others = [(name, value) for name, value in self.settings.items() if name != self.level_name]
+        given = [f"{name}={_describe(value)}" for name, value in others if value is not None]
+        return f"{type(self).__name__}({', '.join([self._level_code(), *given])})"
+
+
+class Supported(Levelled):
+    """A set whose `support` says to which states mass may move."""
+
+    support: Support
+
+    def __init__(self, level: npt.ArrayLike, *, support: Any = "model", **settings: Any) -> None:
+        checked = _check_support(support)
+        super().__init__(level, **settings, support=checked)
+
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
+        return self.kernel, self.kept(p)
+
+    @property
+    def invents(self) -> bool:
+        return self.support != "model"
+
+    def candidates(self, n_states: int) -> IntArray:
+        if isinstance(self.support, str):
+            return np.arange(n_states if self.invents else 0)
+        _checks.must(
+            self.support[-1] < n_states, f"support must hold states in 0..{n_states - 1}: got {self.support[-1]}"
+        )
+        return np.array(self.support)
+
+    def lowest_candidates(self, outcome: FloatArray, count: int) -> npt.NDArray[np.int32]:
+        """The `count` candidates with the lowest outcomes, from the lowest on; the first of those that are equal."""
+        states = self.candidates(len(outcome))
+        if count < len(states):  # sorting all of them would take longer than many a sweep
+            values = outcome[states]
+            states = states[values <= np.partition(values, count - 1)[count - 1]]
+        return states[np.argsort(outcome[states], kind="stable")[:count]].astype(np.int32)
+
+    def kept(self, p: FloatArray) -> BoolArray:
+        """The entries of one row that can have mass."""
+        kept = p > 0.0
+        kept[self.candidates(len(p))] = True
+        return kept
+
+    @property
+    def label(self) -> str:
+        return super().label + ("" if self.support == "model" else ", new successors")
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(", support='model'", "")
+
+    def __str__(self) -> str:
+        meaning = super().__str__()
+        if self.support == "model":
+            return meaning
+        if self.support == "all":
+            return f"{meaning}; mass may move to any state, also where the model does not lead"
+        return f"{meaning}; mass may also move to {len(self.support)} states that the model need not lead to"
+
+
+def discounted(price: Level, factor: float) -> Level:
+    """factor * price; an infinite price stays infinite even at factor 0."""
+    is_infinite = np.isinf(price)
+    scaled = np.where(is_infinite, price, factor * np.where(is_infinite, 0.0, price))
+    return float(scaled) if isinstance(price, float) else scaled
+
+
+def arrays_of(value: Any) -> tuple[np.ndarray, ...] | None:
+    """What an array, a sparse matrix, or several of them consist of; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return (value,)
+    if isinstance(value, tuple):
+        parts = [arrays_of(each) for each in value]
+        return None if None in parts else tuple(array for part in parts for array in part or ())
+    return (np.array(value.shape), value.indptr, value.indices, value.data) if hasattr(value, "indptr") else None
+
+
+def _is_same(mine: Any, other: Any) -> bool:
+    parts, others = arrays_of(mine), arrays_of(other)
+    if mine is other or parts is None or others is None:
+        return mine is other or (parts is others and bool(mine == other))
+    same = (np.array_equal(a, b, equal_nan=True) for a, b in zip(parts, others, strict=False))
+    return len(parts) == len(others) and all(same)
+
+
+def _describe(value: Any) -> str:
+    return repr(value) if arrays_of(value) is None else f"<{value.size} numbers>"
+
+
+def _hashable(value: Any) -> Any:
+    parts = arrays_of(value)
+    return value if parts is None else tuple(part.tobytes() for part in parts)
+
+
+def _check_support(given: Any) -> Support:
+    """The words "model" and "all" as they are, states as a tuple."""
+    if isinstance(given, str):
+        if given not in ("model", "all"):
+            _checks.nearest("support", given, ("model", "all"))
+        return given
+    try:
+        states = np.asarray(given)
+    except ValueError:
+        states = np.empty(0)
+    is_list = states.ndim == 1 and states.size > 0 and states.dtype.kind in "iu" and bool((states >= 0).all())
+    _checks.must(is_list, f'support must be "model", "all" or a list of states: got {_checks.show(given)}')
+    return tuple(sorted(set(states.tolist())))

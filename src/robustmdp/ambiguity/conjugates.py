@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,7 @@ from robustmdp._arrays import BoolArray, FloatArray, IntArray
 from robustmdp.ambiguity import _conjugate_rows as search
 from robustmdp.ambiguity._bracketing import take
 from robustmdp.ambiguity._conjugate_rows import ConjugateRows, Point, Scaled, Start, Tilt, blend
-from robustmdp.ambiguity.base import RowKernel
-from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values, sum_rows
-from robustmdp.divergences import FDivergence
+from robustmdp.ambiguity.rowwise import EPS, Responses, Rows, RowwiseKernel, sum_rows
 from robustmdp.divergences.functions import Conjugate
 
 _SLOPE_ROUNDING = 16.0 * EPS  # relative, of a user's f*'
@@ -28,20 +27,6 @@ _SLOPE_ROUNDING = 16.0 * EPS  # relative, of a user's f*'
 # Number of transitions of a model from which functions of one number are compiled: Numba needs about 1.5 s for its
 # import and two functions, and then evaluates them ten times as fast. Functions of arrays gain nothing.
 WORTH_COMPILING = 20_000
-
-
-def penalized_kernel(divergence: FDivergence) -> RowKernel:
-    """The kernel of the penalty of a divergence."""
-    core = divergence.core
-    kernel: RowKernel = PenalizedRows(core) if isinstance(core, Conjugate) else core.penalized()
-    return kernel
-
-
-def constrained_kernel(divergence: FDivergence) -> RowKernel:
-    """The kernel of the ball of a divergence."""
-    core = divergence.core
-    kernel: RowKernel = ConstrainedRows(core) if isinstance(core, Conjugate) else core.constrained()
-    return kernel
 
 
 class Part(NamedTuple):
@@ -79,62 +64,55 @@ class Plane(NamedTuple):
 class _ConjugateKernel(RowwiseKernel):
     """What the penalty and the ball have in common."""
 
+    is_priced: ClassVar[bool]
+
     def __init__(self, conjugate: Conjugate) -> None:
         self._conjugate = conjugate
         self._solver = ConjugateRows(conjugate)
-        self._compiled: ConjugateRows | None = None
 
-    @abstractmethod
-    def _is_nominal(self, level: FloatArray) -> BoolArray:
+    def is_nominal(self, level: FloatArray) -> BoolArray:
         """Whether the level leaves nature no room."""
+        return np.isinf(level) if self.is_priced else np.asarray(level == 0.0)
 
-    @abstractmethod
-    def _is_free(self, level: FloatArray) -> BoolArray:
+    def is_free(self, level: FloatArray) -> BoolArray:
         """Whether nature may do anything."""
-
-    @abstractmethod
-    def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        """The level for outcomes in units of their spread."""
+        return np.asarray(level == 0.0) if self.is_priced else np.isinf(level)
 
     @abstractmethod
     def find(self, part: Part, tolerance: float) -> Found:
         """Solve rows."""
 
     @abstractmethod
-    def bound(self, part: Part, found: Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> tuple[FloatArray, FloatArray]:
         """Certified bounds, in units of the spread from the minimum on."""
 
-    @abstractmethod
-    def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
-        """What nature pays for a divergence."""
-
     @np.errstate(all="ignore")
-    def solve_rows(self, rows: Rows, model: Any) -> Values:
+    def solve_rows(self, rows: Rows, model: Any) -> tuple[FloatArray, FloatArray]:
         scaled, lowest, spread = scale_rows(rows)
-        value = np.where(self._is_nominal(rows.level), scaled.mean, 0.0)
+        value = np.where(self.is_nominal(rows.level), scaled.mean, 0.0)
         memory = np.full_like(rows.memory, np.nan)
         if (part := self._with_room(rows, scaled, spread, model)) is not None:
             found = self.find(part, search.FAST)
             value[part.at], memory[part.at] = found.value, found.memory
-        return Values(rows.reward + (lowest + spread * value), memory)
+        return rows.reward + (lowest + spread * value), memory
 
     @np.errstate(all="ignore")
-    def bound_rows(self, rows: Rows, model: Any) -> Bounds:
+    def bound_rows(self, rows: Rows, model: Any) -> tuple[FloatArray, FloatArray]:
         scaled, lowest, spread = scale_rows(rows)
-        nominal, rounding = self._is_nominal(rows.level), count_terms(rows) * EPS
+        nominal, rounding = self.is_nominal(rows.level), count_terms(rows) * EPS
         lower = np.where(nominal, scaled.mean - rounding, 0.0)
         upper = np.where(nominal, scaled.mean + rounding, 0.0)
         if (part := self._with_room(rows, scaled, spread, model)) is not None:
-            bounds = self.bound(part, self.find(part, search.EXACT))
+            low, high = self.bound(part, self.find(part, search.EXACT))
             # The minimum and the mean are bounds as well.
-            lower[part.at] = np.fmax(bounds.lower, 0.0)
-            upper[part.at] = np.fmin(bounds.upper, (scaled.mean + rounding)[part.at])
-        return Bounds(rows.reward + (lowest + spread * lower), rows.reward + (lowest + spread * upper))
+            lower[part.at] = np.fmax(low, 0.0)
+            upper[part.at] = np.fmin(high, (scaled.mean + rounding)[part.at])
+        return rows.reward + (lowest + spread * lower), rows.reward + (lowest + spread * upper)
 
     @np.errstate(all="ignore")
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
         scaled, lowest, spread = scale_rows(rows)
-        nominal, free = self._is_nominal(rows.level), self._is_free(rows.level) & (spread > 0.0)
+        nominal, free = self.is_nominal(rows.level), self.is_free(rows.level) & (spread > 0.0)
         at_bottom = np.where(scaled.rise == 0.0, rows.p / scaled.lowest_mass, 0.0)
         distribution = np.where(free, at_bottom, rows.p)
         value = np.where(nominal, scaled.mean, 0.0)
@@ -143,7 +121,7 @@ class _ConjugateKernel(RowwiseKernel):
             found = self.find(part, search.EXACT)
             answer, cost = mix_answer(part, found, at_bottom[:, part.at])
             distribution[:, part.at] = answer
-            value[part.at], penalty[part.at] = found.value, self._payment(part.level, cost)
+            value[part.at], penalty[part.at] = found.value, part.level * cost if self.is_priced else 0.0
             primal[part.at] = sum_rows(answer * part.rows.rise) + penalty[part.at]
             eta[part.at], weight[part.at] = found.height * found.weight, spread[part.at] * found.weight
         return Responses(
@@ -156,49 +134,41 @@ class _ConjugateKernel(RowwiseKernel):
         )
 
     def _with_room(self, rows: Rows, scaled: Scaled, spread: FloatArray, model: Any) -> Part | None:
-        at = np.flatnonzero(~self._is_nominal(rows.level) & ~self._is_free(rows.level) & (spread > 0.0))
+        at = np.flatnonzero(~self.is_nominal(rows.level) & ~self.is_free(rows.level) & (spread > 0.0))
         if not at.size:
             return None
-        level = self._scale_level(rows.level[at], spread[at])
+        level = rows.level[at]
+        if self.is_priced:
+            level = np.clip(level / spread[at], self._solver.lightest, self._solver.heaviest)
         return Part(self.choose_solver(model), take(scaled, at), level, rows.memory[at], count_terms(rows)[at], at)
 
     def choose_solver(self, model: Any) -> ConjugateRows:
         """Machine code where it pays; that depends on the model alone, so that a repeated solve gives equal bits."""
-        if self._conjugate.takes_arrays or model is None or model.indices.size < WORTH_COMPILING:
-            return self._solver
-        if self._compiled is None:
-            compiled = self._conjugate.compiled
-            self._compiled = self._solver if compiled is None else ConjugateRows(compiled)
-        return self._compiled
+        is_small = model is None or model.indices.size < WORTH_COMPILING
+        return self._solver if self._conjugate.takes_arrays or is_small else self._compiled
+
+    @cached_property
+    def _compiled(self) -> ConjugateRows:
+        compiled = self._conjugate.compiled
+        return self._solver if compiled is None else ConjugateRows(compiled)
 
 
 class PenalizedRows(_ConjugateKernel):
     """inf over P of E_P x + w D_f(P || p)"""
 
     memory_per_row = 2
-
-    def _is_nominal(self, level: FloatArray) -> BoolArray:
-        return np.isinf(level)
-
-    def _is_free(self, level: FloatArray) -> BoolArray:
-        return np.asarray(level == 0.0)
-
-    def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        return np.clip(level / spread, self._solver.lightest, self._solver.heaviest)
-
-    def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
-        return level * cost
+    is_priced = True
 
     def find(self, part: Part, tolerance: float) -> Found:
         solver, rows, level = part.solver, part.rows, part.level
         height, slope = part.memory.T
-        tilt = solver.find_shift(rows, 1.0 / level, Start(height, slope, np.nan * height, np.nan * height), tolerance)
+        tilt = solver.find_shift(rows, 1.0 / level, Start(height, slope), tolerance)
         best = tilt.best
         value = np.clip(rows.mean - level * best.excess, 0.0, rows.mean)
         height = solver.height(tilt.at_edge, best.shift)
         return Found((tilt,), (np.ones_like(level),), value, height, level, np.stack([height, tilt.slope], axis=1))
 
-    def bound(self, part: Part, found: Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> tuple[FloatArray, FloatArray]:
         level, (tilt,) = part.level, found.tilts
         plane = certify_answer(part, tilt)
         # eta lies between min x and max x, up to what is unknown of f'(1).
@@ -206,30 +176,19 @@ class PenalizedRows(_ConjugateKernel):
         lower = part.rows.mean * (1.0 - part.terms * EPS) - level * plane.excess
         upper = plane.mean + level * plane.cost + plane.lack * (1.0 + doubt) + plane.surplus * doubt
         lower = np.where(level <= part.solver.lightest, 0.0, lower)
-        return Bounds(lower, np.where(level >= part.solver.heaviest, np.inf, upper * (1.0 + 8.0 * EPS)))
+        return lower, np.where(level >= part.solver.heaviest, np.inf, upper * (1.0 + 8.0 * EPS))
 
 
 class ConstrainedRows(_ConjugateKernel):
     """inf of E_P x over D_f(P || p) <= radius"""
 
     memory_per_row = 4
-
-    def _is_nominal(self, level: FloatArray) -> BoolArray:
-        return np.asarray(level == 0.0)
-
-    def _is_free(self, level: FloatArray) -> BoolArray:
-        return np.isinf(level)
-
-    def _scale_level(self, level: FloatArray, spread: FloatArray) -> FloatArray:
-        return level
-
-    def _payment(self, level: FloatArray, cost: FloatArray) -> FloatArray:
-        return np.zeros_like(level)
+    is_priced = False
 
     def find(self, part: Part, tolerance: float) -> Found:
         solver, rows, radius = part.solver, part.rows, part.level
         height, slope, log_weight, rate = part.memory.T
-        ball = solver.find_weight(rows, radius, Start(height, slope, log_weight, rate), tolerance)
+        ball = solver.find_weight(rows, radius, Start(height, slope), log_weight, rate, tolerance)
         tilt = ball.best(radius)
         weight, best = 1.0 / tilt.theta, tilt.best
         dual = rows.mean - weight * (best.excess + radius)
@@ -244,7 +203,7 @@ class ConstrainedRows(_ConjugateKernel):
         value = np.clip(dual, 0.0, rows.mean)
         return Found((ball.low, ball.high), (share_low, share_high), value, height, weight, memory)
 
-    def bound(self, part: Part, found: Found) -> Bounds:
+    def bound(self, part: Part, found: Found) -> tuple[FloatArray, FloatArray]:
         radius, rounding = part.level, part.terms * EPS
         mean = part.rows.mean * (1.0 + rounding)
         low, high = (certify_answer(part, tilt) for tilt in found.tilts)
@@ -261,7 +220,7 @@ class ConstrainedRows(_ConjugateKernel):
             value = plane.mean + plane.lack * (1.0 + doubt) + plane.surplus * doubt
             inside = np.minimum(1.0, radius / np.maximum(plane.cost, 1e-320)) * (1.0 - 8.0 * EPS)
             upper = np.fmin(upper, inside * value + (1.0 - inside) * mean)
-        return Bounds(lower, upper * (1.0 + 8.0 * EPS))
+        return lower, upper * (1.0 + 8.0 * EPS)
 
 
 def count_terms(rows: Rows) -> FloatArray:

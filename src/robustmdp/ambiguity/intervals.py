@@ -9,7 +9,7 @@ import numpy as np
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Ambiguity, RowKernel
+from robustmdp.ambiguity.base import Ambiguity
 
 _ROUNDING = 2.0**-52  # per entry of a row, as for the sums of probabilities
 
@@ -31,7 +31,9 @@ class Interval(Ambiguity):
     array([0.5, 0.5, 0. ])
     """
 
-    level_name = "level"
+    level = 1.0  # the bounds say it all
+    lower: Any
+    upper: Any
 
     def __init__(self, lower: Any, upper: Any) -> None:
         bounds = tuple(_check_form(name, given) for name, given in (("lower", lower), ("upper", upper)))
@@ -39,19 +41,7 @@ class Interval(Ambiguity):
             _shape(bounds[0]) == _shape(bounds[1]),
             f"lower and upper must have the same shape: got {_shape(bounds[0])} and {_shape(bounds[1])}",
         )
-        vars(self).update(lower=bounds[0], upper=bounds[1])
-
-    lower: Any
-    upper: Any
-
-    @property
-    def level(self) -> float:
-        """No level: the bounds say it all."""
-        return 1.0
-
-    @property
-    def kernel(self) -> RowKernel:
-        raise TypeError("the bounds of an interval belong to a model: use kernel_for")
+        super().__init__(lower=bounds[0], upper=bounds[1])
 
     def bounds_for(self, model: Any) -> tuple[FloatArray, FloatArray]:
         """The lower and upper bounds of a model's transitions, (nnz,) each, checked row by row."""
@@ -60,10 +50,10 @@ class Interval(Ambiguity):
         _check_rows(lower, upper, model.indptr, model.pair_name)
         return lower, upper
 
-    def kernel_for(self, model: Any) -> RowKernel:
-        return _kernel(*self.bounds_for(model))
+    def kernel_for(self, model: Any) -> Any:
+        return _core.Interval(np.stack(self.bounds_for(model)))
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         _checks.must(
             _shape(self.lower) == p.shape,
             f"lower and upper must have one entry per successor, shape {p.shape}: got {_shape(self.lower)}",
@@ -71,17 +61,11 @@ class Interval(Ambiguity):
         kept = self.upper > 0.0
         lower, upper = self.lower[kept], self.upper[kept]
         _check_rows(lower, upper, np.array([0, kept.sum()]), lambda _: "p")
-        return _kernel(lower, upper), kept
+        return _core.Interval(np.stack([lower, upper])), kept
 
     def contains(self, other: Ambiguity) -> bool:
         """Whether the two are equal: the model itself may lie outside."""
         return self == other
-
-    def restricted(self, model: Any, transitions: IntArray) -> Interval:
-        del model
-        if _is_by_transition(self.lower):
-            return Interval(self.lower[transitions], self.upper[transitions])
-        return self
 
     def on_transitions(self, model: Any) -> Interval:
         return Interval(*self.bounds_for(model))
@@ -92,9 +76,10 @@ class Interval(Ambiguity):
             f"lower and upper must have one entry per transition where a model is cut into shards: got {self!r}",
         )
 
-    def on_part(self, model: Any, states: slice, transitions: slice) -> Interval:
-        del model, states
-        return Interval(self.lower[transitions], self.upper[transitions])
+    def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> Interval:
+        if _is_by_transition(self.lower):
+            return Interval(self.lower[transitions], self.upper[transitions])
+        return self
 
     @property
     def keeps_support(self) -> bool:
@@ -104,15 +89,6 @@ class Interval(Ambiguity):
     @property
     def label(self) -> str:
         return "intervals"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Interval) and _is_same(self.lower, other.lower) and _is_same(self.upper, other.upper)
-
-    def __hash__(self) -> int:
-        return hash((Interval, _shape(self.lower)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Interval, (self.lower, self.upper)
 
     def __repr__(self) -> str:
         return f"Interval(<bounds of {' x '.join(map(str, _shape(self.lower)))} transitions>)"
@@ -126,6 +102,8 @@ def _check_form(name: str, given: Any) -> Any:
     if isinstance(given, (list, tuple)) and given and all(hasattr(matrix, "tocsr") for matrix in given):
         matrices = tuple(matrix.tocsr().astype(np.float64) for matrix in given)
         for action, matrix in enumerate(matrices):
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
             _check_range(f"{name}[{action}]", matrix.data)
         return matrices
     try:
@@ -155,14 +133,6 @@ def _is_by_transition(bounds: Any) -> bool:
 
 def _shape(bounds: Any) -> tuple[int, ...]:
     return (len(bounds), *bounds[0].shape) if isinstance(bounds, tuple) else bounds.shape
-
-
-def _is_same(mine: Any, other: Any) -> bool:
-    if _shape(mine) != _shape(other) or isinstance(mine, tuple) != isinstance(other, tuple):
-        return False
-    if isinstance(mine, tuple):
-        return all((a != b).nnz == 0 for a, b in zip(mine, other, strict=True))
-    return bool(np.array_equal(mine, other))
 
 
 def _at_transitions(name: str, bounds: Any, model: Any) -> FloatArray:
@@ -220,8 +190,3 @@ def _check_rows(lower: FloatArray, upper: FloatArray, indptr: IntArray, name: Ca
         off = np.flatnonzero(side * (sums - 1.0) > _ROUNDING * lengths)
         if len(off):
             _checks.fail(f"the sum of {text}: got {sums[off[0]]:.9g} at {name(int(off[0]))}")
-
-
-def _kernel(lower: FloatArray, upper: FloatArray) -> RowKernel:
-    kernel: RowKernel = _core.Interval(np.stack([lower, upper]))
-    return kernel

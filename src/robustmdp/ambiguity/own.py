@@ -12,8 +12,8 @@ import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel
-from robustmdp.ambiguity.rowwise import EPS, Bounds, Responses, Rows, RowwiseKernel, Values
+from robustmdp.ambiguity.base import Ambiguity, Level, discounted
+from robustmdp.ambiguity.rowwise import EPS, Responses, Rows, RowwiseKernel
 
 _SUM_TOLERANCE = 1e-9  # of a distribution's sum; what it is off by widens the certified bounds
 _ROUNDING = 1e-9  # of the largest outcome: what bounds and values may contradict each other by
@@ -41,26 +41,18 @@ class OwnSet(Ambiguity):
     def __init__(self, wrapped: Any) -> None:
         name = str(getattr(wrapped, "level_name", "level"))
         level = _check_level(f"{name} of {_describe(wrapped)}", wrapped.level)
-        vars(self).update(wrapped=wrapped, level_name=name, _level=level)
+        super().__init__(wrapped=wrapped)
+        vars(self).update(level_name=name, level=level)
 
     wrapped: Any
 
-    @property
-    def level(self) -> Level:
-        level: Level = vars(self)["_level"]
-        return level
-
     @cached_property
-    def kernel(self) -> RowKernel:
+    def kernel(self) -> Any:
         return _OwnKernel(self.wrapped)
 
     def kernel_level(self, discount: float) -> Level:
-        """Discount * level where the level is a price; an infinite price stays infinite even at discount 0."""
-        if not getattr(self.wrapped, "scales_with_discount", False):
-            return self.level
-        level = np.asarray(self.level)
-        scaled = np.where(np.isinf(level), level, discount * np.where(np.isinf(level), 0.0, level))
-        return float(scaled) if isinstance(self.level, float) else scaled
+        is_price = getattr(self.wrapped, "scales_with_discount", False)
+        return discounted(self.level, discount) if is_price else self.level
 
     def contains(self, other: Ambiguity) -> bool:
         """Whether the two are equal: nothing else is known, not even whether nature may leave the model as it is."""
@@ -69,9 +61,6 @@ class OwnSet(Ambiguity):
     @property
     def label(self) -> str:
         return str(getattr(self.wrapped, "label", None) or self)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{self!r} is immutable: make a new one to change {name}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OwnSet):
@@ -89,14 +78,26 @@ class OwnSet(Ambiguity):
         except TypeError:
             return hash((type(self.wrapped), np.asarray(self.level).tobytes()))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return OwnSet, (self.wrapped,)
-
     def __repr__(self) -> str:
         return repr(self.wrapped)
 
     def __str__(self) -> str:
         return _describe(self.wrapped)
+
+
+def is_set(thing: object) -> bool:
+    """Whether this can serve as a set: one of ours, or a user's object with `worst_case(p, z, level)`."""
+    answers_rows = callable(getattr(thing, "worst_case", None)) and hasattr(thing, "level")
+    return isinstance(thing, Ambiguity) or (answers_rows and not isinstance(thing, type))
+
+
+def check_ambiguity(ambiguity: object) -> Ambiguity:
+    """Refuse anything but a set; a user's own is wrapped."""
+    if isinstance(ambiguity, Ambiguity):
+        return ambiguity
+    if is_set(ambiguity):
+        return OwnSet(ambiguity)
+    _checks.refuse_type("ambiguity", "a set such as Nominal(), Penalized(...) or Constrained(...)", ambiguity)
 
 
 def _describe(wrapped: Any) -> str:
@@ -128,10 +129,6 @@ class _Row(NamedTuple):
     eta: float
     rounding: float  # what the bounds are to be widened by
 
-    @property
-    def upper(self) -> float:
-        return self.value + self.rounding
-
 
 class _OwnKernel(RowwiseKernel):
     """Calls the user's object for each row; one thread at a time, because it may not expect more."""
@@ -140,16 +137,13 @@ class _OwnKernel(RowwiseKernel):
         self._wrapped = wrapped
         self._lock = threading.Lock()
 
-    def solve_rows(self, rows: Rows, model: Any) -> Values:
-        answers = self._answers(rows, model)
-        return Values(np.array([answer.value for answer in answers]), rows.memory)
+    def solve_rows(self, rows: Rows, model: Any) -> tuple[FloatArray, FloatArray]:
+        return np.array([answer.value for answer in self._answers(rows, model)]), rows.memory
 
-    def bound_rows(self, rows: Rows, model: Any) -> Bounds:
-        answers = list(self._answers(rows, model))
-        return Bounds(
-            np.array([answer.lower - answer.rounding for answer in answers]),
-            np.array([answer.upper for answer in answers]),
-        )
+    def bound_rows(self, rows: Rows, model: Any) -> tuple[FloatArray, FloatArray]:
+        bounds = [(each.lower - each.rounding, each.value + each.rounding) for each in self._answers(rows, model)]
+        lower, upper = np.array(bounds).T
+        return lower, upper
 
     def respond_rows(self, rows: Rows, model: Any) -> Responses:
         distribution = np.zeros_like(rows.p)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp import _checks
-from robustmdp.ambiguity.base import Ambiguity, Level, RowKernel, StateKernel
-from robustmdp.ambiguity.conjugates import constrained_kernel, penalized_kernel
-from robustmdp.ambiguity.levelled import Levelled
-from robustmdp.ambiguity.shared_rows import shared_budget_kernel, shared_price_kernel
+from robustmdp import _core
+from robustmdp.ambiguity.base import Ambiguity, Level, Levelled, discounted
+from robustmdp.ambiguity.conjugates import ConstrainedRows, PenalizedRows
+from robustmdp.ambiguity.shared_rows import SharedBudget, SharedPrice
 from robustmdp.divergences import ChiSquare, FDivergence, check_divergence
+from robustmdp.divergences.functions import Conjugate
 
 
 class Nominal(Ambiguity):
@@ -28,30 +28,11 @@ class Nominal(Ambiguity):
     is_nominal = True
     divergence: FDivergence = ChiSquare()
     level_name = "weight"
+    kernel = _core.Nominal()
+    level = math.inf
 
-    @property
-    def level(self) -> float:
-        """An infinite weight."""
-        return math.inf
-
-    @property
-    def kernel(self) -> RowKernel:
-        from robustmdp import _core
-
-        kernel: RowKernel = _core.Nominal()
-        return kernel
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("Nominal has nothing to change")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Nominal)
-
-    def __hash__(self) -> int:
-        return hash(Nominal)
-
-    def __repr__(self) -> str:
-        return "Nominal()"
+    def __init__(self) -> None:
+        super().__init__()
 
     def __str__(self) -> str:
         return "nominal: the model is taken as true"
@@ -65,8 +46,7 @@ class _OfDivergence(Levelled):
 
     @property
     def label(self) -> str:
-        per_pair = "per pair" if isinstance(self.level, np.ndarray) else f"{self.level:.3g}"
-        return f"{self.divergence.name} {self.level_name} {per_pair}"
+        return f"{self.divergence.name} {self._level_label()}"
 
     @property
     def keeps_support(self) -> bool:
@@ -82,8 +62,7 @@ class _OfDivergence(Levelled):
         return eta + (weight * slope if slope else 0.0), weight
 
     def __repr__(self) -> str:
-        level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
-        return f"{type(self).__name__}({self.divergence!r}, {self.level_name}={level})"
+        return f"{type(self).__name__}({self.divergence!r}, {self.level_name}={self._level_code()})"
 
 
 class Penalized(_OfDivergence):
@@ -105,29 +84,24 @@ class Penalized(_OfDivergence):
     has_weight = True
     grows = False
     level_name = "weight"
+    weight: Level
+    """The paper's lambda."""
 
     def __init__(self, divergence: FDivergence, weight: npt.ArrayLike) -> None:
         super().__init__(divergence, weight)
 
-    @property
-    def weight(self) -> Level:
-        """The paper's lambda."""
-        return self.level
-
     @cached_property
-    def kernel(self) -> RowKernel:
-        return penalized_kernel(self.divergence)
+    def kernel(self) -> Any:
+        core = self.divergence.core
+        return PenalizedRows(core) if isinstance(core, Conjugate) else core.penalized()
 
-    def shared_kernel_for(self, model: Any) -> StateKernel:
-        return shared_price_kernel(self.divergence)
+    def shared_kernel_for(self, model: Any) -> Any:
+        core = self.divergence.core
+        return SharedPrice(core) if isinstance(core, Conjugate) else _core.state_penalized(core)
 
     def kernel_level(self, discount: float) -> Level:
         """Discount * weight in the normal form's unit; an infinite weight stays nominal even at discount 0."""
-        factor = discount * self.divergence.scale
-        level = self.level
-        if isinstance(level, float):
-            return level if level == math.inf else factor * level
-        return np.where(np.isinf(level), np.inf, factor * np.where(np.isinf(level), 0.0, level))
+        return discounted(self.level, discount * self.divergence.scale)
 
     @property
     def eta_shift(self) -> Level:
@@ -154,46 +128,24 @@ class Constrained(_OfDivergence):
 
     has_radius = True
     level_name = "radius"
+    radius: Level
+    """The paper's rho."""
 
     def __init__(self, divergence: FDivergence, radius: npt.ArrayLike) -> None:
         super().__init__(divergence, radius)
 
-    @property
-    def radius(self) -> Level:
-        """The paper's rho."""
-        return self.level
-
     @cached_property
-    def kernel(self) -> RowKernel:
-        return constrained_kernel(self.divergence)
+    def kernel(self) -> Any:
+        core = self.divergence.core
+        return ConstrainedRows(core) if isinstance(core, Conjugate) else core.constrained()
 
-    def shared_kernel_for(self, model: Any) -> StateKernel:
-        return shared_budget_kernel(self.divergence)
+    def shared_kernel_for(self, model: Any) -> Any:
+        core = self.divergence.core
+        return SharedBudget(core) if isinstance(core, Conjugate) else _core.state_constrained(core)
 
     def kernel_level(self, discount: float) -> Level:
         """The radius in the normal form's unit."""
-        del discount
         return self.level / self.divergence.scale
 
     def __str__(self) -> str:
         return f"constrained: nature stays within {self._level_text()} in {self.divergence.name} divergence"
-
-
-def is_set(thing: object) -> bool:
-    """Whether this can serve as a set: one of ours, or a user's object with `worst_case(p, z, level)`."""
-    return isinstance(thing, Ambiguity) or (not isinstance(thing, type) and _is_own_set(thing))
-
-
-def _is_own_set(thing: object) -> bool:
-    return callable(getattr(thing, "worst_case", None)) and hasattr(thing, "level")
-
-
-def check_ambiguity(ambiguity: object) -> Ambiguity:
-    """Refuse anything but a set; a user's own is wrapped."""
-    if isinstance(ambiguity, Ambiguity):
-        return ambiguity
-    if is_set(ambiguity):
-        from robustmdp.ambiguity.own import OwnSet
-
-        return OwnSet(ambiguity)
-    _checks.refuse_type("ambiguity", "a set such as Nominal(), Penalized(...) or Constrained(...)", ambiguity)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,8 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Ambiguity, Call, Level, RowKernel
-from robustmdp.ambiguity.levelled import Levelled
+from robustmdp.ambiguity.base import Ambiguity, Level, Levelled, Supported
 from robustmdp.ambiguity.rowwise import EPS
-from robustmdp.ambiguity.support import Supported
 
 _NESTED = "state by state, which is not the risk of the total"
 
@@ -34,23 +31,18 @@ class Contamination(Supported):
 
     level_name = "share"
     highest = 1.0
-    kernel_type = _core.Contamination
+    meaning = "contamination: a share of {} of each distribution is nature's to choose"
+    kernel = _core.Contamination()
+    share: Level
+    """The probability of something else."""
 
     def __init__(self, share: npt.ArrayLike, *, support: Any = "model") -> None:
         super().__init__(share, support=support)
-
-    @property
-    def share(self) -> Level:
-        """The probability of something else."""
-        return self.level
 
     def added_successors(
         self, outcome: FloatArray, longest_row: int, *, highest: float, rewards_differ: bool
     ) -> npt.NDArray[np.int32]:
         return self.lowest_candidates(outcome, 1 + longest_row * rewards_differ)
-
-    def _meaning(self, level: str) -> str:
-        return f"contamination: a share of {level} of each distribution is nature's to choose"
 
 
 class _TailRisk(Levelled):
@@ -80,13 +72,8 @@ class CVaR(_TailRisk):
     1.5
     """
 
-    @cached_property
-    def kernel(self) -> RowKernel:
-        kernel: RowKernel = _core.Tail()
-        return kernel
-
-    def __str__(self) -> str:
-        return f"CVaR: the mean of the lowest {self._level_text()} of the outcomes, {_NESTED}"
+    meaning = "CVaR: the mean of the lowest {} of the outcomes, " + _NESTED
+    kernel = _core.Tail()
 
 
 class EVaR(_TailRisk):
@@ -104,17 +91,11 @@ class EVaR(_TailRisk):
     1.2942
     """
 
-    @cached_property
-    def kernel(self) -> RowKernel:
-        return _kullback_leibler().constrained()  # type: ignore[no-any-return]
+    meaning = "EVaR: the entropic value at risk of level {}, " + _NESTED
+    kernel = _core.KullbackLeibler().constrained()
 
     def kernel_level(self, discount: float) -> Level:
-        del discount
-        level = -np.log(self.level) + 0.0
-        return level if isinstance(self.level, np.ndarray) else float(level)
-
-    def __str__(self) -> str:
-        return f"EVaR: the entropic value at risk of level {self._level_text()}, {_NESTED}"
+        return -np.log(self.level) + 0.0
 
 
 class EntropicRisk(Levelled):
@@ -133,27 +114,17 @@ class EntropicRisk(Levelled):
     """
 
     level_name = "aversion"
+    meaning = "entropic risk of aversion {}, " + _NESTED
+    kernel = _core.KullbackLeibler().penalized()
+    aversion: Level
+    """Per unit of reward."""
 
     def __init__(self, aversion: npt.ArrayLike) -> None:
         super().__init__(aversion)
 
-    @property
-    def aversion(self) -> Level:
-        """Per unit of reward."""
-        return self.level
-
-    @cached_property
-    def kernel(self) -> RowKernel:
-        return _kullback_leibler().penalized()  # type: ignore[no-any-return]
-
     def kernel_level(self, discount: float) -> Level:
-        del discount
         with np.errstate(divide="ignore"):
-            level = np.divide(1.0, self.level)
-        return level if isinstance(self.level, np.ndarray) else float(level)
-
-    def __str__(self) -> str:
-        return f"entropic risk of aversion {self._level_text()}, {_NESTED}"
+            return np.divide(1.0, self.level)
 
 
 class MeanRisk(Levelled):
@@ -171,6 +142,8 @@ class MeanRisk(Levelled):
 
     level_name = "share"
     highest = 1.0
+    share: Level
+    """How much the risk measure counts."""
     risk: Ambiguity
 
     def __init__(self, share: npt.ArrayLike, risk: Ambiguity) -> None:
@@ -180,21 +153,12 @@ class MeanRisk(Levelled):
         _checks.must(not risk.invents, f"risk must keep to the model's successors: got {risk!r}")
         super().__init__(share, risk=risk)
 
-    @property
-    def share(self) -> Level:
-        """How much the risk measure counts."""
-        return self.level
-
-    @property
-    def kernel(self) -> RowKernel:
-        raise TypeError("a mixture has a level for each part: use kernel_for")
-
-    def kernel_for(self, model: Any) -> RowKernel:
+    def kernel_for(self, model: Any) -> Any:
         level = self.risk.kernel_level(model.discount)
         levels = model.pairs(level, self.risk.level_name) if isinstance(level, np.ndarray) else np.array([level])
         return _MixedKernel(self.risk.kernel_for(model), levels)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         level = self.risk.kernel_level(1.0)
         _checks.must(isinstance(level, float), f"{self.risk.level_name} must be one number for one distribution")
         kernel, kept = self.risk.kernel_for_row(p)
@@ -209,55 +173,55 @@ class MeanRisk(Levelled):
             return super().contains(other)
         return bool(np.all(np.greater_equal(self.level, other.level)))
 
-    def restricted(self, model: Any, transitions: IntArray) -> MeanRisk:
-        return MeanRisk(self.level, self.risk.restricted(model, transitions))
-
     def check_parts(self) -> None:
         self.risk.check_parts()
 
-    def on_part(self, model: Any, states: slice, transitions: slice) -> MeanRisk:
+    def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> Ambiguity:
         share = self.level if isinstance(self.level, float) else self.level[states]
         return MeanRisk(share, self.risk.on_part(model, states, transitions))
 
     def __repr__(self) -> str:
-        level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
-        return f"MeanRisk({level}, {self.risk!r})"
+        return f"MeanRisk({self._level_code()}, {self.risk!r})"
 
     def __str__(self) -> str:
         return f"mean and risk: a share of {self._level_text()} of {self.risk}"
 
 
-class _MixedKernel(RowKernel):
+class _MixedKernel:
     """(1 - share) of the expectation and `share` of another kernel; `levels` are the other's, shares come in calls."""
 
-    def __init__(self, risk: RowKernel, levels: FloatArray) -> None:
+    def __init__(self, risk: Any, levels: FloatArray) -> None:
         self._risk, self._levels, self.memory_per_row = risk, levels, risk.memory_per_row
-        self._nominal: RowKernel = _core.Nominal()
+        self._nominal = _core.Nominal()
 
-    def write_values(self, call: Call, q: FloatArray) -> None:
-        levels, pairs, own = call.levels, call.pairs, slice(call.lo, call.hi)
-        inner, mean = call._replace(levels=self._levels), np.empty_like(q)
-        self._risk.values(*inner, q)
-        self._nominal.values(*inner, mean)
-        share = levels if len(levels) == 1 else levels[own] if pairs is None else levels[pairs[own]]
-        q[own] = (1.0 - share) * mean[own] + share * q[own]
+    def values(
+        self, model: Any, shares: FloatArray, outcome: FloatArray, pairs: IntArray | None, lo: int, hi: int,
+        memory: FloatArray, q: FloatArray,
+    ) -> None:  # fmt: skip
+        mean = np.empty_like(q)
+        self._risk.values(model, self._levels, outcome, pairs, lo, hi, memory, q)
+        self._nominal.values(model, self._levels, outcome, pairs, lo, hi, memory, mean)
+        share = _select(shares, pairs, lo, hi)
+        q[lo:hi] = (1.0 - share) * mean[lo:hi] + share * q[lo:hi]
 
-    def write_bounds(self, call: Call, scale: float, lower: FloatArray, upper: FloatArray) -> None:
-        model, levels, outcome, _, lo, hi, memory = call
+    def bracket(
+        self, model: Any, shares: FloatArray, outcome: FloatArray, scale: float, lo: int, hi: int,
+        memory: FloatArray, lower: FloatArray, upper: FloatArray,
+    ) -> None:  # fmt: skip
         low, high = np.empty_like(lower), np.empty_like(upper)
         self._nominal.bracket(model, self._levels, outcome, scale, lo, hi, memory, low, high)
         self._risk.bracket(model, self._levels, outcome, scale, lo, hi, memory, lower, upper)
-        share, rounding = levels if len(levels) == 1 else levels[lo:hi], 4.0 * EPS * scale
+        share, rounding = _select(shares, None, lo, hi), 4.0 * EPS * scale
         lower[lo:hi] = (1.0 - share) * low[lo:hi] + share * lower[lo:hi] - rounding
         upper[lo:hi] = (1.0 - share) * high[lo:hi] + share * upper[lo:hi] + rounding
 
-    def write_responses(
-        self, call: Call, starts: IntArray, data: FloatArray, penalty: FloatArray, eta: FloatArray
-    ) -> None:
-        model, levels, outcome, pairs, lo, hi, memory = call
+    def respond(
+        self, model: Any, shares: FloatArray, outcome: FloatArray, pairs: IntArray | None, starts: IntArray, lo: int,
+        hi: int, memory: FloatArray, data: FloatArray, penalty: FloatArray, eta: FloatArray,
+    ) -> None:  # fmt: skip
         self._risk.respond(model, self._levels, outcome, pairs, starts, lo, hi, memory, data, penalty, eta)
         chosen = np.arange(lo, hi) if pairs is None else pairs[lo:hi]
-        share = np.broadcast_to(levels, chosen.shape) if len(levels) == 1 else levels[chosen]
+        share = np.broadcast_to(_select(shares, pairs, lo, hi), chosen.shape)
         lengths = starts[lo + 1 : hi + 1] - starts[lo:hi]
         ends = np.cumsum(lengths)
         entries = np.repeat(model.indptr[chosen] - (ends - lengths), lengths) + np.arange(ends[-1] if hi > lo else 0)
@@ -273,7 +237,8 @@ class _MixedKernel(RowKernel):
         return (1.0 - level) * float(p @ x) + level * value, level * gap, eta, weight
 
 
-def _kullback_leibler() -> Any:
-    from robustmdp.divergences import KL
-
-    return KL().core
+def _select(shares: FloatArray, pairs: IntArray | None, lo: int, hi: int) -> FloatArray:
+    """Those of the pairs lo..hi."""
+    if len(shares) == 1:
+        return shares
+    return shares[lo:hi] if pairs is None else shares[pairs[lo:hi]]

@@ -9,35 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustmdp import _core
-from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity import _conjugate_rows as search
+from robustmdp._arrays import FloatArray, IntArray
 from robustmdp.ambiguity._bracketing import Bracketing, choose, put
-from robustmdp.ambiguity._climbing import Side, Spot, climb
 from robustmdp.ambiguity._conjugate_rows import blend
-from robustmdp.ambiguity._shared_projection import LONGEST_STEP, Answer, Block, answer_prices, project, spread_out
+from robustmdp.ambiguity._shared_projection import (
+    LONGEST_STEP,
+    Answer,
+    Block,
+    Side,
+    Spot,
+    answer_prices,
+    climb,
+    project,
+)
 from robustmdp.ambiguity._shared_states import EXACT, Saddle, SharedRows
-from robustmdp.ambiguity.base import StateKernel
 from robustmdp.ambiguity.rowwise import EPS
-from robustmdp.divergences import FDivergence
-from robustmdp.divergences.functions import Conjugate
 
 _STEPS = 200
-_LEAST_PRICE = 1e-290  # the inverse of less is not a number
-
-
-def shared_budget_kernel(divergence: FDivergence) -> StateKernel:
-    """The kernel of states whose actions share the ball of a divergence."""
-    core = divergence.core
-    kernel: StateKernel = SharedBudget(core) if isinstance(core, Conjugate) else _core.state_constrained(core)
-    return kernel
-
-
-def shared_price_kernel(divergence: FDivergence) -> StateKernel:
-    """The kernel of states whose actions share the penalty of a divergence."""
-    core = divergence.core
-    kernel: StateKernel = SharedPrice(core) if isinstance(core, Conjugate) else _core.state_penalized(core)
-    return kernel
 
 
 class SharedBudget(SharedRows):
@@ -45,13 +33,7 @@ class SharedBudget(SharedRows):
 
     is_priced = False
 
-    def _is_nominal(self, level: FloatArray) -> BoolArray:
-        return np.asarray(level == 0.0)
-
-    def _is_free(self, level: FloatArray) -> BoolArray:
-        return np.isinf(level)
-
-    def _find(self, solver: search.ConjugateRows, block: Block, tolerance: float) -> Saddle:
+    def _find(self, block: Block, tolerance: float) -> Saddle:
         floor, top = block.largest(block.base), block.largest(block.mean)
         size, budget = top - floor, block.level
         u = floor + size * block.warm[3, block.first]
@@ -59,12 +41,11 @@ class SharedBudget(SharedRows):
         low, high, value, found = floor.copy(), top.copy(), floor.copy(), np.zeros_like(u)
         is_low, looked = np.zeros(len(u), dtype=bool), np.zeros(len(u), dtype=bool)
         at, mine = np.arange(len(u)), np.arange(len(block.owner))
-        projected = last = project(solver, block, mine, u[block.owner], tolerance)
+        last = project(block, mine, u[block.owner], tolerance)
         for step_no in range(_STEPS):
             if step_no:
-                projected = project(solver, block, mine, u[block.owner[mine]], tolerance)
-                put(last, mine, projected)
-            cost, theta = (block.total(spread_out(x, mine, len(block.owner)))[at] for x in projected[:2])
+                put(last, mine, project(block, mine, u[block.owner[mine]], tolerance))
+            cost, theta = block.total(last.cost)[at], block.total(last.theta)[at]
             here = u[at]
             found[at] = here
             step = np.where(theta > 0.0, (cost - budget[at]) / theta, -np.inf)
@@ -90,13 +71,13 @@ class SharedBudget(SharedRows):
         policy = np.where(is_low[block.owner], block.choose(block.base), last.theta / theta[block.owner])
         return Saddle(np.where(is_low, floor, value), np.where(is_low, 0.0, 1.0 / theta), policy, last.answer)
 
-    def _reply(self, solver: search.ConjugateRows, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
+    def _reply(self, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
         scaled, budget, weight = block.scaled, block.level, policy * block.spread
         size = block.total(weight * scaled.mean)
 
         def look(at: IntArray, mine: IntArray, z: FloatArray) -> tuple[FloatArray, FloatArray, Side]:
             price, whose = np.exp(z), np.searchsorted(at, block.owner[mine])
-            answer, excess, cost = answer_prices(solver, block, mine, weight[mine] / price[whose], tolerance)
+            answer, excess, cost = answer_prices(block, mine, weight[mine] / price[whose], tolerance)
             all_excess, all_cost = (
                 np.bincount(whose, weights=np.where(answer.moved, x, 0.0), minlength=len(at)) for x in (excess, cost)
             )
@@ -106,7 +87,7 @@ class SharedBudget(SharedRows):
             return np.clip(g, -700.0, 700.0), price, Side(spot, answer)
 
         spread = block.total(weight**2 * scaled.variance)
-        z = np.log(np.clip(np.sqrt(0.5 * solver.curvature * spread / budget), 1e-100, 1e100))
+        z = np.log(np.clip(np.sqrt(0.5 * block.solver.curvature * spread / budget), 1e-100, 1e100))
         limit = np.full_like(z, 460.0)
         bracket = Bracketing(-limit, limit, np.full_like(z, 2.0), LONGEST_STEP)
         peak = climb(look, block.owner, bracket, z, np.inf, np.log, tolerance)
@@ -124,13 +105,7 @@ class SharedPrice(SharedRows):
 
     is_priced = True
 
-    def _is_nominal(self, level: FloatArray) -> BoolArray:
-        return np.isinf(level)
-
-    def _is_free(self, level: FloatArray) -> BoolArray:
-        return np.asarray(level < _LEAST_PRICE)
-
-    def _find(self, solver: search.ConjugateRows, block: Block, tolerance: float) -> Saddle:
+    def _find(self, block: Block, tolerance: float) -> Saddle:
         floor, top = block.largest(block.base), block.largest(block.mean)
         size, price = top - floor, block.level
 
@@ -138,7 +113,7 @@ class SharedPrice(SharedRows):
             place, whose = -np.expm1(-z), np.searchsorted(at, block.owner[mine])
             u = floor[at] + size[at] * place
             # kappa's error grows with theta, which is large on the left of a kink.
-            projected = project(solver, block, mine, u[whose], EXACT)
+            projected = project(block, mine, u[whose], EXACT)
             cost, theta = (np.bincount(whose, weights=x, minlength=len(at)) for x in projected[:2])
             weight = price[at] * theta
             spot = Spot(place, -(place + price[at] * cost / size[at]), weight - 1.0, np.ones_like(z))
@@ -160,10 +135,10 @@ class SharedPrice(SharedRows):
         block.warm[3] = place[block.owner]
         return Saddle(floor - size * height, price, policy, best.answer)
 
-    def _reply(self, solver: search.ConjugateRows, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
+    def _reply(self, block: Block, policy: FloatArray, tolerance: float) -> Saddle:
         weight, mine = policy * block.spread, np.arange(len(block.owner))
         theta = weight / block.level[block.owner]
-        answer, excess, _ = answer_prices(solver, block, mine, theta, tolerance)
+        answer, excess, _ = answer_prices(block, mine, theta, tolerance)
         low = np.where(answer.moved, np.maximum(block.scaled.mean - excess / theta, 0.0), block.scaled.mean)
         value = block.total(policy * (block.base + block.spread * low))
         return Saddle(value, block.level, policy, answer)

@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _core, _types
 from robustmdp._arrays import BoolArray, FloatArray, IntArray
-from robustmdp.ambiguity.base import Level, RowKernel
-from robustmdp.ambiguity.levelled import arrays_of
-from robustmdp.ambiguity.support import Supported
+from robustmdp.ambiguity.base import Level, Supported, arrays_of
 
 _MOST_MOVES = 1 << 24  # 4,096 states with all distances; 12 bytes each
 _SMALLEST, _LARGEST = 1e-100, 1e100  # so that a ratio of outcomes and distances is a number
@@ -71,6 +69,9 @@ class Wasserstein(Supported):
     """
 
     level_name = "radius"
+    meaning = "Wasserstein ball: nature moves probabilities by {} in all, sum of mass times distance"
+    radius: Level
+    """The budget of each pair."""
     distance: Any
     coordinates: bool
 
@@ -82,11 +83,6 @@ class Wasserstein(Supported):
         super().__init__(radius, support=support, distance=checked, coordinates=found)
 
     @property
-    def radius(self) -> Level:
-        """The budget of each pair."""
-        return self.level
-
-    @property
     def largest_distance(self) -> float:
         """Of two states, among the moves that are possible; a larger radius gives nature no more room."""
         if self.coordinates:
@@ -94,14 +90,10 @@ class Wasserstein(Supported):
         costs = self.distance if isinstance(self.distance, np.ndarray) else self.distance.data
         return float(np.max(costs, where=costs < np.inf, initial=0.0))
 
-    @property
-    def kernel(self) -> RowKernel:
-        raise TypeError("distances belong to the states of a model: use kernel_for")
-
     def check_parts(self) -> NoReturn:
         _checks.fail(f"a model that is cut into shards needs a set without moves between all states: got {self}")
 
-    def kernel_for(self, model: Any) -> RowKernel:
+    def kernel_for(self, model: Any) -> Any:
         n, lengths = model.n_states, np.diff(model.indptr)
         self._check_size(n, "state")
         receivers = self.candidates(n)
@@ -111,16 +103,17 @@ class Wasserstein(Supported):
         fits = n * n <= _MOST_MOVES or not isinstance(self.distance, np.ndarray)
         by_transition = self.support != "all" and (count <= _MOST_MOVES or not fits)
         moves = self._moves_of_transitions(model, receivers) if by_transition else self._all_moves
-        return _kernel(moves, receives, by_transition)
+        return _core.Wasserstein(moves.indptr, moves.states, moves.costs, receives, by_transition)
 
-    def kernel_for_row(self, p: FloatArray) -> tuple[RowKernel, BoolArray]:
+    def kernel_for_row(self, p: FloatArray) -> tuple[Any, BoolArray]:
         self._check_size(len(p), "successor")
         kept = self.kept(p)
         states = np.flatnonzero(kept)
         count = len(states)
         rows, columns = np.divmod(np.arange(count * count), count)
-        moves = _sort_moves(self._possible(rows, states[rows], states[columns], columns), count)
-        return _kernel(moves, np.ones(count, dtype=np.uint8)), kept
+        moves = _sort_moves([self._possible(rows, states[rows], states[columns], columns)], count)
+        kernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, np.ones(count, dtype=np.uint8), False)
+        return kernel, kept
 
     def _check_size(self, count: int, of: str) -> None:
         what = "coordinates" if self.coordinates else "distances"
@@ -137,11 +130,9 @@ class Wasserstein(Supported):
 
     def _costs(self, source: IntArray, target: IntArray) -> FloatArray:
         if self.coordinates:
-            apart: FloatArray = np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1))
-            return apart
+            return np.asarray(np.sqrt(np.square(self.distance[source] - self.distance[target]).sum(axis=1)))
         if isinstance(self.distance, np.ndarray):
-            found: FloatArray = self.distance[source, target]
-            return found
+            return np.asarray(self.distance[source, target])
         return _entries(self.distance, source, target)
 
     @cached_property
@@ -159,13 +150,13 @@ class Wasserstein(Supported):
             rows, columns, costs = np.repeat(np.arange(n), np.diff(matrix.indptr)), matrix.indices, matrix.data
             _check_count(len(costs))
             possible = (costs < np.inf) & (rows != columns)
-            return _sort_moves((rows[possible], columns[possible], costs[possible]), n)
+            return _sort_moves([(rows[possible], columns[possible], costs[possible])], n)
         _check_count(n * (n - 1) if self.coordinates else int((self.distance < np.inf).sum()) - n)
         parts = []
         for first in range(0, n * n, _BLOCK):
             rows, columns = np.divmod(np.arange(first, min(first + _BLOCK, n * n)), n)
             parts.append(self._possible(rows, rows, columns, columns.astype(np.int32)))
-        return _sort_moves(_joined(parts), n)
+        return _sort_moves(parts, n)
 
     def _moves_of_transitions(self, model: Any, receivers: IntArray) -> Moves:
         """From the successor of each transition to those of the same pair, and to states that receive mass anyway."""
@@ -188,16 +179,13 @@ class Wasserstein(Supported):
             inside = (source < n) & (target < n)  # the end stays where it is
             rows, source, target = rows[inside], source[inside], target[inside]
             parts.append(self._possible(rows, source, target, target.astype(np.int32)))
-        return _sort_moves(_joined(parts), nnz)
-
-    def _meaning(self, level: str) -> str:
-        return f"Wasserstein ball: nature moves probabilities by {level} in all, sum of mass times distance"
+        return _sort_moves(parts, nnz)
 
     def __repr__(self) -> str:
-        level = f"{self.level!r}" if isinstance(self.level, float) else f"<{self._level_text()}>"
         size = " x ".join(map(str, self.distance.shape))
         support = "" if self.support == "all" else f", support={self.support!r}"
-        return f"Wasserstein(<{size} {'coordinates' if self.coordinates else 'distances'}>, radius={level}{support})"
+        kind = "coordinates" if self.coordinates else "distances"
+        return f"Wasserstein(<{size} {kind}>, radius={self._level_code()}{support})"
 
 
 def _check_distance(given: Any, coordinates: bool | None) -> tuple[Any, bool]:
@@ -269,20 +257,10 @@ def _entries(matrix: Any, rows: IntArray, columns: IntArray) -> FloatArray:
     return np.where(keys[at] == wanted, matrix.data[at], np.inf) if len(keys) else np.full(len(wanted), np.inf)
 
 
-def _joined(parts: list[Columns]) -> Columns:
-    rows, states, costs = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, states, costs
-
-
-def _sort_moves(moves: Columns, count: int) -> Moves:
+def _sort_moves(parts: list[Columns], count: int) -> Moves:
     """Those of rows 0..count, which come by rising numbers."""
-    rows, states, costs = moves
+    rows, states, costs = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr = np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
     found = Moves(indptr, states.astype(np.int32), np.array(costs, dtype=np.float64))
     _core.sort_moves(found.indptr, found.states, found.costs)
     return found
-
-
-def _kernel(moves: Moves, receives: npt.NDArray[np.uint8], by_transition: bool = False) -> RowKernel:
-    kernel: RowKernel = _core.Wasserstein(moves.indptr, moves.states, moves.costs, receives, by_transition)
-    return kernel

@@ -4,19 +4,57 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable
-from functools import cached_property
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from robustmdp import _checks
+from robustmdp import _checks, _core, _low_level
 from robustmdp._arrays import FloatArray
-from robustmdp.divergences import _compiled
 
 _AGREEMENT = 1e-12  # how closely a function of an array, or a compiled one, must meet the one of a number
 _LARGEST = 1e307  # stands for infinite slopes, so that their product with zero is zero
 _EPS = float(np.finfo(np.float64).eps)
+
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function double(double) in machine code, and the object that keeps it in memory."""
+
+    address: int
+    owner: Any
+
+    def __call__(self, s: float) -> float:
+        """Its value at one number."""
+        return float(self.of(np.array([s]))[0])
+
+    def of(self, s: FloatArray) -> FloatArray:
+        """Its values on an array, (n,)."""
+        out = np.empty_like(s)
+        _core.call_function(self.address, s, out)
+        return out
+
+
+@lru_cache(maxsize=64)
+def compile_function(function: Callable[[float], float]) -> Compiled | None:
+    """A plain function compiled by Numba; None where there is no Numba, or none that can compile it.
+
+    Division by zero gives inf or NaN, because compiled code cannot raise.
+    """
+    with _lock:
+        try:
+            import numba
+
+            compiled = numba.cfunc("float64(float64)", error_model="numpy")(getattr(function, "py_func", function))
+        except Exception:
+            return None
+        return Compiled(int(compiled.address), compiled)
 
 
 class UserFunction:
@@ -27,21 +65,16 @@ class UserFunction:
 
     def __init__(self, given: Any, samples: FloatArray) -> None:
         self.given = given
-        self.compiled = _compiled.from_low_level(given)
-        self.takes_arrays = self.compiled is not None
-        self.scalar: Callable[[float], float] = given if self.compiled is None else _compiled.as_python(self.compiled)
-        if self.compiled is None:
+        self.is_low_level = _low_level.is_low_level(given)
+        self.identity = given  # what compares and hashes
+        self.scalar: Callable[[float], float] = given
+        self.compiled: Compiled | None = None
+        if self.is_low_level:
+            self.identity = _low_level.machine_code(given, "double (double)").address
+            self.scalar = self.compiled = Compiled(self.identity, given)
+        self.takes_arrays = self.is_low_level
+        if not self.is_low_level:
             self._find_out(samples)
-
-    @property
-    def is_low_level(self) -> bool:
-        """Whether the user brought machine code."""
-        return self.compiled is not None and self.compiled.owner is self.given
-
-    @property
-    def identity(self) -> Any:
-        """What compares and hashes."""
-        return self.compiled.address if self.compiled is not None and self.is_low_level else self.given
 
     def __call__(self, s: float) -> float:
         """Its value at a number; NaN or infinite where plain Python would raise."""
@@ -67,12 +100,15 @@ class UserFunction:
         """The same function in machine code; None where that cannot be had, or differs on the samples."""
         if self.compiled is not None:
             return self
-        compiled = _compiled.compile_function(self.given) if _is_hashable(self.given) else None
+        try:
+            compiled = compile_function(self.given)
+        except TypeError:  # an object that cannot be hashed
+            return None
         if compiled is None or not _agree(compiled.of(samples), self.of(samples)):
             return None
-        copy = object.__new__(UserFunction)
-        copy.given, copy.scalar, copy.takes_arrays, copy.compiled = self.given, self.scalar, True, compiled
-        return copy
+        same = copy(self)
+        same.takes_arrays, same.compiled = True, compiled
+        return same
 
     def _of_array(self, s: FloatArray) -> FloatArray:
         frozen = s.view()
@@ -106,38 +142,16 @@ def _agree(values: FloatArray, expected: FloatArray) -> bool:
     return bool(known.any() and close[known].all())
 
 
-def _is_hashable(function: Any) -> bool:
-    try:
-        hash(function)
-    except TypeError:
-        return False
-    return True
-
-
+@dataclass(eq=False)
 class Conjugate:
-    """f* and f*' of whole arrays, and what a solver must know of them.
+    """f* and f*' of whole arrays, and what a solver must know of them."""
 
-    Parameters
-    ----------
-    conjugate, derivative : UserFunction
-    slope_at_one : f'(1)
-    slope_at_infinity : f'(inf)
-    doubt : by how much f'(1) may be off
-    samples : numbers around f'(1), ascending, on which the functions' rounding is measured
-    """
-
-    def __init__(
-        self,
-        conjugate: UserFunction,
-        derivative: UserFunction,
-        slope_at_one: float,
-        slope_at_infinity: float,
-        doubt: float,
-        samples: FloatArray,
-    ) -> None:
-        self.conjugate, self.derivative = conjugate, derivative
-        self.slope_at_one, self.slope_at_infinity, self.doubt = slope_at_one, slope_at_infinity, doubt
-        self._samples = samples
+    conjugate: UserFunction
+    derivative: UserFunction
+    slope_at_one: float
+    slope_at_infinity: float
+    doubt: float  # by how much f'(1) may be off
+    samples: FloatArray  # around f'(1), ascending: there the rounding of the functions is measured
 
     @property
     def edge(self) -> float:
@@ -150,22 +164,18 @@ class Conjugate:
         conjugate, derivative = self.conjugate.compiled, self.derivative.compiled
         if conjugate is None or derivative is None:
             return None
-        from robustmdp import _core
-
-        return _core.OwnConjugate(
-            conjugate.address, derivative.address, self.slope_at_one, self.slope_at_infinity, self.near, self.bend
-        )
+        return self._in_core(conjugate.address, derivative.address)
 
     @cached_property
     def callable_core(self) -> Any:
         """The same for code that calls them number by number; through Python where they are no machine code."""
         if self.compiled is not None:
             return self.compiled.core
-        from robustmdp import _core
-
         kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
         self._callbacks = kind(self.conjugate), kind(self.derivative)  # kept as long as their addresses
-        addresses = (ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks)
+        return self._in_core(*(ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks))
+
+    def _in_core(self, *addresses: int | None) -> Any:
         return _core.OwnConjugate(*addresses, self.slope_at_one, self.slope_at_infinity, self.near, self.bend)
 
     @property
@@ -186,10 +196,10 @@ class Conjugate:
         """The same in machine code; None where Numba is not installed or cannot compile the functions."""
         if self.core is not None:
             return self
-        conjugate, derivative = self.conjugate.compile(self._samples), self.derivative.compile(self._samples)
+        conjugate, derivative = self.conjugate.compile(self.samples), self.derivative.compile(self.samples)
         if conjugate is None or derivative is None:
             return None
-        return Conjugate(conjugate, derivative, self.slope_at_one, self.slope_at_infinity, self.doubt, self._samples)
+        return replace(self, conjugate=conjugate, derivative=derivative)
 
     def value_error(self, s: FloatArray, value: FloatArray, slope: FloatArray) -> FloatArray:
         """A bound on the rounding error of f* at s.
@@ -206,7 +216,7 @@ class Conjugate:
     @cached_property
     def _noise(self) -> float:
         """By what factor samples break f*'(a) (b-a) <= f*(b) - f*(a) <= f*'(b) (b-a)."""
-        s = self._samples
+        s = self.samples
         value, slope = self.values(s), self.slopes(s)
         known = np.isfinite(value) & (slope < _LARGEST)
         s, value, slope = s[known], value[known], slope[known]

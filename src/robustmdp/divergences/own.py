@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,7 @@ class Divergence(FDivergence):
     is_built_in = False
 
     def __init__(
-        self,
-        name: str,
-        conjugate: Any,
-        conjugate_derivative: Any,
-        *,
-        slope_at_infinity: float = math.inf,
+        self, name: str, conjugate: Any, conjugate_derivative: Any, *, slope_at_infinity: float = math.inf
     ) -> None:
         self._name = name
         self._edge = float(slope_at_infinity)
@@ -144,14 +139,11 @@ class Divergence(FDivergence):
                 f"divergence {self._name!r} must have functions of Python to be pickled: a LowLevelCallable is an "
                 "address, which means nothing in another process"
             )
-        return _rebuild, (self._name, self._conjugate.given, self._derivative.given, self._edge)
+        kind = partial(Divergence, slope_at_infinity=self._edge)
+        return kind, (self._name, self._conjugate.given, self._derivative.given)
 
     def __repr__(self) -> str:
         return f"Divergence({self._name!r})"
-
-
-def _rebuild(name: str, conjugate: Any, derivative: Any, edge: float) -> Divergence:
-    return Divergence(name, conjugate, derivative, slope_at_infinity=edge)
 
 
 def _where_derivative_is(divergence: Divergence, t: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -159,7 +159,7 @@ class Walk:
         if not self._prepare(reference, start):
             return None
         while self._few is not None:
-            known = ambiguity.restricted(self.mdp, self.mdp.transitions_of(np.flatnonzero(self._kept)))
+            known = ambiguity.on_part(self.mdp, slice(None), self.mdp.transitions_of(np.flatnonzero(self._kept)))
             stage, _, _ = follow(self._operator(self._few, known), start, self._tol)
             # T upper <= upper at every pair that was left out, so upper bounds the whole problem, too.
             missed = reference.reach(stage.upper) & ~self._kept

@@ -279,7 +279,7 @@ def points_along(
             policy = robust.policy
             under_model = _value_under_model(mdp, policy, under_model, tol, threads)
         if differ(policy, nominal.policy).any():
-            doubted = alone.step(_place(level), ambiguity.restricted(mdp, used))
+            doubted = alone.step(_place(level), ambiguity.on_part(mdp, slice(None), used))
             changed = certainly_worse(robust.value - alone.apply(robust.value), robust, nominal.policy)
         bound = max(robust.error_bound, doubted.error_bound)
         yield Point(level, ambiguity, robust, under_model, doubted.value, changed, bound)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from robustmdp import _core
 from robustmdp._arrays import BoolArray, IntArray
 from robustmdp.models import MDP
-from robustmdp.operators.bellman import Chain, RobustBellman
+from robustmdp.operators.bellman import Chain
+from robustmdp.operators.pinned import PinnedBellman
 
 
 class Groups(NamedTuple):
@@ -82,7 +83,7 @@ def without_payoff(mdp: MDP) -> BoolArray:
 
 
 def end_components(
-    bellman: RobustBellman, usable: BoolArray, pinned: BoolArray, *, is_fixed: bool, payoff: bool = False
+    bellman: PinnedBellman, usable: BoolArray, pinned: BoolArray, *, is_fixed: bool, payoff: bool = False
 ) -> Groups:
     """The largest sets of states that can be kept for ever without payoff, by those whose choice is left.
 
@@ -116,7 +117,7 @@ def end_components(
 
 
 def level_components(
-    bellman: RobustBellman, usable: BoolArray, pinned: BoolArray, level: IntArray, *, rises: bool
+    bellman: PinnedBellman, usable: BoolArray, pinned: BoolArray, level: IntArray, *, rises: bool
 ) -> Groups:
     """Sets of states of one `level`, (S + 1,), in which one can move about without payoff, the levels ordered by worth.
 
@@ -148,7 +149,7 @@ def level_components(
     return Groups(np.where(member, label[:-1], -1), alive)
 
 
-def _staying(bellman: RobustBellman, alive: BoolArray, *, is_fixed: bool) -> BoolArray:
+def _staying(bellman: PinnedBellman, alive: BoolArray, *, is_fixed: bool) -> BoolArray:
     """The largest part of these pairs after which one can go on with them; all of a state's, where that is fixed."""
     mdp = bellman.mdp
     if bellman.ambiguity.keeps_support:

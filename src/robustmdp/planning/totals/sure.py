@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustmdp._arrays import BoolArray, IntArray
-from robustmdp.operators import RobustBellman
+from robustmdp.operators.pinned import PinnedBellman
 from robustmdp.planning.totals import graphs
 
 
@@ -21,7 +21,7 @@ class Surely(NamedTuple):
     spoiling: IntArray
 
 
-def reached_surely(bellman: RobustBellman, goal: BoolArray, *, player_wants: bool, nature_wants: bool) -> Surely:
+def reached_surely(bellman: PinnedBellman, goal: BoolArray, *, player_wants: bool, nature_wants: bool) -> Surely:
     """The greatest X such that from all of X a path inside X leads to the goal.
 
     Those who want it choose the path, the others cannot leave X: each round keeps the states from which that is so
@@ -42,7 +42,7 @@ def reached_surely(bellman: RobustBellman, goal: BoolArray, *, player_wants: boo
         kept = reached
 
 
-def _may_fail(bellman: RobustBellman, goal: BoolArray) -> Surely:
+def _may_fail(bellman: PinnedBellman, goal: BoolArray) -> Surely:
     """Nobody wants it: from where does a path lead to the end, or to a set that can be kept for ever?"""
     mdp = bellman.mdp
     usable = ~goal[mdp.states]
@@ -70,7 +70,7 @@ def _may_fail(bellman: RobustBellman, goal: BoolArray) -> Surely:
 
 
 def _reached_within(
-    bellman: RobustBellman, goal: BoolArray, kept: BoolArray, *, player_wants: bool, nature_wants: bool
+    bellman: PinnedBellman, goal: BoolArray, kept: BoolArray, *, player_wants: bool, nature_wants: bool
 ) -> tuple[BoolArray, BoolArray]:
     """States of `kept` from which the goal is reached with positive probability before anybody can leave `kept`.
 
