@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from robustmdp.paper import curves
-from robustmdp.paper.figures import Arrow, Diagram, Figure, Key, Node
+from robustmdp.paper.figures import Arrow, Diagram, Figure, Key
 from robustmdp.paper.params import OnLoop
 from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
 from robustmdp.table import Table
@@ -66,35 +67,20 @@ def figure(records: Table) -> Figure:
 
 
 def _diagram(records: Table) -> Diagram:
-    last = int(records["state"].max())
-    nodes = tuple(
-        Node(f"s{state}", float(state - 1), 0.0, _detail(records.where(state=state))) for state in range(1, last + 1)
-    )
-    columns = (records[name].tolist() for name in ("state", "action", "next_state", "probability"))
-    arrows = [_arrow(last, *entry) for entry in zip(*columns, strict=True)]
-    restart = float(records["restart"][0])
+    last, restart = int(records["state"].max()), float(records["restart"][0])
     title = f"s{last} returns with q = {restart:g}" if restart else f"s{last} is final"
-    return Diagram(title, nodes, tuple(arrow for arrow in arrows if arrow is not None))
+    # The actions of the last state are the same and drawn once.
+    arrows = [_arrow(row, last) for row in records if row["state"] < last or row["action"] == 1]
+    return Diagram(title, tuple(f"s{state}" for state in range(1, last + 1)), tuple(arrows))
 
 
-def _arrow(last: int, state: int, action: int, following: int, probability: float) -> Arrow | None:
-    """Action 1 above the line, action 2 below; those of the last state are the same and drawn once."""
-    label = f"{probability:g}"
-    if state == last:
-        return (
-            Arrow(state - 1, following - 1, label, _BOTH, 0.35 if following == last else 1.4) if action == 1 else None
-        )
-    return Arrow(state - 1, following - 1, label, _ONE if action == 1 else _TWO, 0.35 if action == 1 else -0.35)
-
-
-def _detail(records: Table) -> str:
-    lines = [
-        f"action {action}: {probability:g} to s{following}"
-        for action, following, probability in zip(
-            *(records[name].tolist() for name in ("action", "next_state", "probability")), strict=True
-        )
-    ]
-    return "; ".join(lines) + f"; reward {records['reward'][0]:g}"
+def _arrow(row: dict[str, Any], last: int) -> Arrow:
+    """Action 1 above the line, action 2 below."""
+    source, target = row["state"] - 1, row["next_state"] - 1
+    key, bend = (_ONE, 0.35) if row["action"] == 1 else (_TWO, -0.35)
+    if row["state"] == last:
+        key, bend = _BOTH, 0.35 if source == target else 1.4
+    return Arrow(source, target, f"{row['probability']:g}", key, bend)
 
 
 EXPERIMENT = Experiment("chain-diagrams", TITLE, Params, tasks, measure, figure)
