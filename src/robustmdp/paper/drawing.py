@@ -128,7 +128,8 @@ def _draw_panel(axes: Any, panel: Panel, palette: Palette) -> None:
         return
     inset = axes.inset_axes((0.56, 0.55, 0.43, 0.43))  # the corner that falling curves leave free
     _draw_curves(inset, replace(panel, curves=tuple(_cut(curve, *panel.inset) for curve in panel.curves)), palette)
-    finish(inset, xlim=panel.inset)
+    inset.set_xlim(panel.inset)
+    finish(inset)
     inset.tick_params(labelsize=7)
     inset.spines[:].set(visible=True, color="#999999")
 
@@ -141,10 +142,12 @@ def _cut(curve: Curve, low: float, high: float) -> Curve:
 
 
 def _draw_curves(axes: Any, panel: Panel, palette: Palette) -> None:
-    """On the scales of the panel, but linear where there is nothing that has a logarithm."""
+    """On the scales of the panel, but linear where there are no two numbers that have a logarithm."""
     for axis, scale in (("x", panel.x_scale), ("y", panel.y_scale)):
         values = np.concatenate([np.empty(0), *(getattr(curve, axis) for curve in panel.curves)])
-        axes.set(**{f"{axis}scale": scale if (values[np.isfinite(values)] > 0).any() else "linear"})
+        axes.set(
+            **{f"{axis}scale": scale if len(np.unique(values[(values > 0) & (values < np.inf)])) > 1 else "linear"}
+        )
     for curve in panel.curves:
         if not np.isfinite(curve.y).any():
             continue
@@ -169,7 +172,8 @@ def _look(style: Style, ink: Ink) -> dict[str, Any]:
 
 
 def _draw_diagram(axes: Any, diagram: Diagram, palette: Palette) -> None:
-    from matplotlib.patches import Circle, FancyArrowPatch, Path
+    from matplotlib.patches import Circle, FancyArrowPatch
+    from matplotlib.path import Path
 
     for arrow in diagram.arrows:
         line, label, colour = *_trace(arrow), palette[arrow.key].colour

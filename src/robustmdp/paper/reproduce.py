@@ -61,12 +61,11 @@ def plan(names: Iterable[str] = (), *, quick: bool = False, **given: Any) -> dic
     for field in given:
         known = any(field in options_of(record) for record in records.values())
         _checks.must(known, f"{field} must be a parameter of a chosen experiment: chosen were {', '.join(records)}")
-    return {name: _params(record, quick, given) for name, record in records.items()}
-
-
-def _params(record: Any, quick: bool, given: Mapping[str, Any]) -> Any:
-    own = {name: value for name, value in given.items() if name in options_of(record)}
-    return record(**{**(record.quick if quick else {}), **own})
+    planned = {}
+    for name, record in records.items():
+        own = {field: value for field, value in given.items() if field in options_of(record)}
+        planned[name] = record(**{**(experiment_named(name).quick if quick else {}), **own})
+    return planned
 
 
 def reproduce(
