@@ -388,7 +388,7 @@ def test_a_quick_plan_is_smaller_and_can_still_be_changed() -> None:
     for name in NAMES:
         tasks = tiny.EXPERIMENTS[name].tasks
         assert len(tasks(quick[name])) <= len(tasks(full[name]))
-        for field in tiny.EXPERIMENTS[name].quick:
+        for field in quick[name].quick:
             few, many = (np.sum(getattr(planned[name], field)) for planned in (quick, full))
             assert few < many, (name, field)
 

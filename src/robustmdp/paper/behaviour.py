@@ -9,7 +9,7 @@ import numpy as np
 from robustmdp.paper import claims, curves, markovian
 from robustmdp.paper.claims import Finding
 from robustmdp.paper.figures import Panel
-from robustmdp.paper.params import Behaviours, OnLoop, Penalties, Replications, Transitions, Weights
+from robustmdp.paper.params import Behaviours, OnLoop, Penalties, Replications, Transitions, Weights, changes
 from robustmdp.paper.runs import build_chain
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups
 from robustmdp.table import Table
@@ -27,19 +27,17 @@ class Params(OnLoop, Penalties, Replications):
     weights: Weights = (1.0, 2.0, 5.0, 10.0)
     transitions: Transitions = 4_000_000
     behaviours: Behaviours = (0.001, 0.005, 0.05, 0.1, 0.2, 0.5)
+    quick = changes(seeds=8, transitions=200_000)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, weight, behaviour and group of seeds."""
     return combine(
         algorithm=markovian.PAPER,
-        stay=params.stay,
-        weight=params.weights,
+        **params.chain,
+        **params.penalties,
         behaviour=params.behaviours,
         seeds=seed_groups(params.seeds),
-        restart=params.restart,
-        discount=params.discount,
-        divergence=params.divergence,
         steps=params.transitions,
         inner_steps=0,
     )
@@ -114,13 +112,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "behaviour",
-    "Behaviour policies",
-    Params,
-    tasks,
-    markovian.measure,
-    draw,
-    judge,
-    quick={"seeds": 8, "transitions": 200_000},
-)
+EXPERIMENT = Experiment("behaviour", "Behaviour policies", Params, tasks, markovian.measure, draw, judge)

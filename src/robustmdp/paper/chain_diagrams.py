@@ -26,7 +26,7 @@ class Params(OnLoop):
 
 def tasks(params: Params) -> list[Item]:
     """Two per value of stay."""
-    return combine(stay=params.stay, restart=(0.0, params.restart), discount=params.discount)
+    return combine(**{**params.chain, "restart": (0.0, params.restart)})
 
 
 @timed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -87,17 +87,10 @@ class Claim:
 def as_table(claims: Sequence[Claim]) -> Table:
     """One row per claim and world."""
     ordered = sorted(claims, key=lambda claim: (claim.number, claim.stay))
-    columns: dict[str, tuple[type, Callable[[Claim], Any]]] = {
-        "claim": (np.int64, lambda claim: claim.number),
-        "statement": (np.str_, lambda claim: claim.statement),
-        "stay": (np.float64, lambda claim: claim.stay),
-        "setting": (np.str_, lambda claim: claim.setting),
-        "verdict": (np.str_, lambda claim: claim.finding.verdict),
-        "numbers": (np.str_, lambda claim: claim.finding.numbers),
-        "test": (np.str_, lambda claim: claim.finding.test),
-        "explanation": (np.str_, lambda claim: claim.finding.why),
-    }
-    return Table({name: np.array([get(claim) for claim in ordered], kind) for name, (kind, get) in columns.items()})
+    names = ("claim", "statement", "stay", "setting", "verdict", "numbers", "test", "explanation")
+    kinds = {"claim": np.int64, "stay": np.float64}
+    rows = [(claim.number, claim.statement, claim.stay, claim.setting, *claim.finding) for claim in ordered]
+    return Table({name: np.array([row[i] for row in rows], kinds.get(name, np.str_)) for i, name in enumerate(names)})
 
 
 def dependence(claims: Table) -> list[str]:
@@ -296,15 +289,9 @@ def smaller_at_every_weight(
     test = f"t intervals at every λ, {LEVEL:.0%} for all together, {len(one)} seeds"
     against = ", ".join(str(step) for step in steps if step.sign() > 0)
     unclear = ", ".join(step.label for step in steps if step.sign() == 0)
-    return (
-        conclude(
-            numbers,
-            test,
-            f"{complaint} at {against}." if against else "",
-            f"No significant difference at {unclear}." if unclear else "",
-        ),
-        steps,
-    )
+    against = f"{complaint} at {against}." if against else ""
+    unclear = f"No significant difference at {unclear}." if unclear else ""
+    return conclude(numbers, test, against, unclear), steps
 
 
 def together(parts: Sequence[tuple[str, Finding]]) -> Finding:

@@ -9,7 +9,7 @@ import numpy as np
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Finding, conclude
 from robustmdp.paper.figures import Key, Panel
-from robustmdp.paper.params import AscentSteps, OnChain, Penalties, Sweeps
+from robustmdp.paper.params import AscentSteps, OnChain, Penalties, Sweeps, changes
 from robustmdp.paper.runs import algorithm_3, build_chain, build_penalty, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, timed
 from robustmdp.table import Table
@@ -24,19 +24,12 @@ class Params(OnChain, Penalties):
 
     sweeps: Sweeps = 10_000
     ascent_steps: AscentSteps = 1_000
+    quick = changes(sweeps=300, ascent_steps=100)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world and weight."""
-    return combine(
-        stay=params.stay,
-        weight=params.weights,
-        restart=0.0,
-        discount=params.discount,
-        divergence=params.divergence,
-        steps=params.sweeps,
-        inner_steps=params.ascent_steps,
-    )
+    return combine(**params.chain, **params.penalties, steps=params.sweeps, inner_steps=params.ascent_steps)
 
 
 @timed
@@ -108,13 +101,5 @@ def _read(records: Table) -> str:
 
 
 EXPERIMENT = Experiment(
-    "connection",
-    "Connection to the nominal value",
-    Params,
-    tasks,
-    measure,
-    draw,
-    judge,
-    quick={"sweeps": 300, "ascent_steps": 100},
-    draws_all_worlds=True,
+    "connection", "Connection to the nominal value", Params, tasks, measure, draw, judge, draws_all_worlds=True
 )

@@ -10,7 +10,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Finding
 from robustmdp.paper.figures import Curve, Key, Panel
-from robustmdp.paper.params import InnerSteps, OnChain, Penalties, Replications, Rounds
+from robustmdp.paper.params import InnerSteps, OnChain, Penalties, Replications, Rounds, changes
 from robustmdp.paper.runs import build_learner, build_penalty, trace_errors
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups, timed
 from robustmdp.table import Table
@@ -29,18 +29,16 @@ class Params(OnChain, Penalties, Replications):
 
     rounds: Rounds = 1000
     inner_steps: InnerSteps = 100
+    quick = changes(seeds=10, rounds=300)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, weight and group of seeds."""
     return combine(
-        stay=params.stay,
-        weight=params.weights,
+        **params.chain,
+        **params.penalties,
         inner_steps=params.inner_steps,
         seeds=seed_groups(params.seeds),
-        restart=0.0,
-        divergence=params.divergence,
-        discount=params.discount,
         steps=params.rounds,
     )
 
@@ -168,13 +166,4 @@ def _read(records: Table) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    "convergence",
-    "Convergence with a generative model",
-    Params,
-    tasks,
-    measure,
-    draw,
-    judge,
-    quick={"seeds": 10, "rounds": 300},
-)
+EXPERIMENT = Experiment("convergence", "Convergence with a generative model", Params, tasks, measure, draw, judge)

@@ -31,8 +31,7 @@ class Params(OnLoop):
 
 def tasks(params: Params) -> list[Item]:
     """One per world."""
-    behaviours = [list(params.behaviours)]
-    return combine(stay=params.stay, restart=params.restart, discount=params.discount, behaviours=behaviours)
+    return combine(**params.chain, behaviours=[list(params.behaviours)])
 
 
 @timed

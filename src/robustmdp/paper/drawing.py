@@ -145,9 +145,8 @@ def _draw_curves(axes: Any, panel: Panel, palette: Palette) -> None:
     """On the scales of the panel, but linear where there are no two numbers that have a logarithm."""
     for axis, scale in (("x", panel.x_scale), ("y", panel.y_scale)):
         values = np.concatenate([np.empty(0), *(getattr(curve, axis) for curve in panel.curves)])
-        axes.set(
-            **{f"{axis}scale": scale if len(np.unique(values[(values > 0) & (values < np.inf)])) > 1 else "linear"}
-        )
+        has_range = len(np.unique(values[(values > 0) & (values < np.inf)])) > 1
+        axes.set(**{f"{axis}scale": scale if has_range else "linear"})
     for curve in panel.curves:
         if not np.isfinite(curve.y).any():
             continue
@@ -192,6 +191,8 @@ def _draw_diagram(axes: Any, diagram: Diagram, palette: Palette) -> None:
 
 def _trace(arrow: Arrow) -> tuple[FloatArray, FloatArray]:
     """The points of an arrow outside its nodes, on a cubic curve of height `bend`, and where its label stands."""
+    from matplotlib.bezier import BezierSegment
+
     start, end = np.array([arrow.source, 0.0]), np.array([arrow.target, 0.0])
     along, up = np.array([1.0, 0.0]), np.array([0.0, 1.0 if arrow.bend >= 0 else -1.0])
     span = arrow.target - arrow.source
@@ -202,9 +203,8 @@ def _trace(arrow: Arrow) -> tuple[FloatArray, FloatArray]:
         # One that passes other nodes leaves outwards, clear of the loops at its ends.
         reach = np.sign(span) * (1.2 * _RADIUS if abs(span) == 1 else -min(abs(span) / 2, 2.3 * height))
     towards = 4 / 3 * height * up
-    t = np.linspace(0.0, 1.0, 201)[:, None]
-    first, second = start + towards + reach * along, end + towards - reach * along
-    curve = (1 - t) ** 3 * start + 3 * (1 - t) ** 2 * t * first + 3 * (1 - t) * t**2 * second + t**3 * end
+    controls = (start, start + towards + reach * along, end + towards - reach * along, end)
+    curve = BezierSegment(controls)(np.linspace(0.0, 1.0, 201))
     outside = np.all([np.linalg.norm(curve - node, axis=1) >= 1.1 * _RADIUS for node in (start, end)], axis=0)
     return curve[outside], curve[100] + 0.6 * _RADIUS * up
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from robustmdp.paper import curves
 from robustmdp.paper.figures import Key, Panel, Scale
-from robustmdp.paper.params import OnChain
+from robustmdp.paper.params import OnChain, changes
 from robustmdp.paper.runs import build_chain, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, combine, rows, timed
 from robustmdp.table import Table
@@ -33,13 +33,14 @@ class Params(OnChain):
 
     divergences: Annotated[tuple[str, ...], "Divergences to compare"] = tuple(_NAMES)
     levels: Annotated[int, "How many values of lambda, from 0.05 to 50, and of rho, from 0.001 to 10"] = 31
+    quick = changes(levels=13)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, divergence and lambda."""
     weights = np.geomspace(0.05, 50.0, params.levels).tolist()
     radii = np.geomspace(1e-3, 10.0, params.levels).tolist()
-    worlds = combine(stay=params.stay, divergence=params.divergences, restart=0.0, discount=params.discount)
+    worlds = combine(**params.chain, divergence=params.divergences)
     return [{**item, "weight": w, "level": r} for item in worlds for w, r in zip(weights, radii, strict=True)]
 
 
@@ -96,6 +97,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "equivalence", "Penalty and radius (Theorem 3.1)", Params, tasks, measure, draw, quick={"levels": 13}
-)
+EXPERIMENT = Experiment("equivalence", "Penalty and radius (Theorem 3.1)", Params, tasks, measure, draw)

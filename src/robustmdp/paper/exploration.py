@@ -11,7 +11,7 @@ import numpy.typing as npt
 from robustmdp._arrays import FloatArray
 from robustmdp.paper import curves
 from robustmdp.paper.figures import Key, Panel
-from robustmdp.paper.params import Budgets, Divergence, OnLoop, Replications, Seeds, Weight
+from robustmdp.paper.params import Budgets, Divergence, OnLoop, Replications, Seeds, Weight, changes
 from robustmdp.paper.runs import build_chain, build_learner, build_penalty, measure_final_errors, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, combine, seed_groups, timed
 from robustmdp.table import Table
@@ -38,18 +38,17 @@ class Params(OnLoop, Replications):
     weight: Weight = 1.0
     epsilon: Annotated[float, "Probability of a random action"] = 0.1
     budgets: Budgets = (1_000, 3_162, 10_000, 31_623)
+    quick = changes(seeds=3, budgets=(1_000, 3_162))
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, behaviour, budget and group of seeds."""
     return combine(
         world=_WORLDS,
-        stay=params.stay,
+        **params.chain,
         behaviour=_NAMES,
         budget=params.budgets,
         seeds=seed_groups(params.seeds),
-        restart=params.restart,
-        discount=params.discount,
         divergence=params.divergence,
         weight=params.weight,
         epsilon=params.epsilon,
@@ -120,12 +119,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "exploration",
-    "Behaviour that follows what is learned",
-    Params,
-    tasks,
-    measure,
-    draw,
-    quick={"seeds": 3, "budgets": (1_000, 3_162)},
-)
+EXPERIMENT = Experiment("exploration", "Behaviour that follows what is learned", Params, tasks, measure, draw)

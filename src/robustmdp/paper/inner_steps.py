@@ -7,7 +7,7 @@ from typing import Annotated
 
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.figures import Panel
-from robustmdp.paper.params import OnChain, Penalties, Replications, Rounds
+from robustmdp.paper.params import OnChain, Penalties, Replications, Rounds, changes
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups
 from robustmdp.table import Table
 
@@ -23,18 +23,16 @@ class Params(OnChain, Penalties, Replications):
 
     rounds: Rounds = 1000
     inner_levels: Annotated[tuple[int, ...], "Inner iterations T' of Algorithm 1 to compare"] = (10, 50, 100)
+    quick = changes(seeds=10, rounds=300)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, weight, T' and group of seeds."""
     return combine(
-        stay=params.stay,
-        weight=params.weights,
+        **params.chain,
+        **params.penalties,
         inner_steps=params.inner_levels,
         seeds=seed_groups(params.seeds),
-        restart=0.0,
-        divergence=params.divergence,
-        discount=params.discount,
         steps=params.rounds,
     )
 
@@ -69,13 +67,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "inner-steps",
-    "The number of inner steps",
-    Params,
-    tasks,
-    convergence.measure,
-    draw,
-    judge,
-    quick={"seeds": 10, "rounds": 300},
-)
+EXPERIMENT = Experiment("inner-steps", "The number of inner steps", Params, tasks, convergence.measure, draw, judge)

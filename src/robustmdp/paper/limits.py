@@ -11,7 +11,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.paper import curves
 from robustmdp.paper.claims import Finding, conclude
 from robustmdp.paper.figures import Curve, Key, Panel
-from robustmdp.paper.params import OnChain, Replications, Weights
+from robustmdp.paper.params import OnChain, Replications, Weights, changes
 from robustmdp.paper.runs import build_chain, build_penalty, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, timed
 from robustmdp.table import Table
@@ -35,16 +35,15 @@ class Params(OnChain, Replications):
     weights: Weights = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e4)
     others: Annotated[tuple[float, ...], "Other probabilities p to compare values with"] = (0.2, 0.5, 0.95)
     leak: Annotated[float, "Probability of a jump to the last state, which changes the successors"] = 0.001
+    quick = changes(seeds=20)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per part, world and weight."""
     return combine(
         part=(_VALUE, _GAP),
-        stay=params.stay,
+        **params.chain,
         weight=params.weights,
-        restart=0.0,
-        discount=params.discount,
         divergence="chi2",
         leak=params.leak,
         others=[list(params.others)],
@@ -213,4 +212,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment("limits", "Small and large penalties", Params, tasks, measure, draw, judge, quick={"seeds": 20})
+EXPERIMENT = Experiment("limits", "Small and large penalties", Params, tasks, measure, draw, judge)

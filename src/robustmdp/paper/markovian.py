@@ -10,7 +10,7 @@ import numpy as np
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Finding
 from robustmdp.paper.figures import Curve, Key, Panel
-from robustmdp.paper.params import InnerSteps, OnLoop, Penalties, Replications, Rounds, Transitions
+from robustmdp.paper.params import InnerSteps, OnLoop, Penalties, Replications, Rounds, Transitions, changes
 from robustmdp.paper.runs import build_learner, build_penalty, trace_errors
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups, timed
 from robustmdp.table import Table
@@ -39,6 +39,7 @@ class Params(OnLoop, Penalties, Replications):
     behaviour: Annotated[float, "Probability pi of action 1"] = 0.5
     rounds: Rounds = 1000
     inner_steps: InnerSteps = 100
+    quick = changes(seeds=8, transitions=200_000, rounds=100)
 
 
 def tasks(params: Params) -> list[Item]:
@@ -50,12 +51,9 @@ def tasks(params: Params) -> list[Item]:
         is_first = algorithm == ALGORITHM_1
         listed += combine(
             algorithm=algorithm,
-            stay=params.stay,
-            weight=params.weights,
+            **params.chain,
+            **params.penalties,
             seeds=seed_groups(params.seeds),
-            restart=params.restart,
-            discount=params.discount,
-            divergence=params.divergence,
             behaviour=params.behaviour,
             steps=params.rounds if is_first else params.transitions,
             inner_steps=params.inner_steps if is_first else 0,
@@ -210,13 +208,4 @@ def _read(records: Table) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    "markovian",
-    "Convergence on one trajectory",
-    Params,
-    tasks,
-    measure,
-    draw,
-    judge,
-    quick={"seeds": 8, "transitions": 200_000, "rounds": 100},
-)
+EXPERIMENT = Experiment("markovian", "Convergence on one trajectory", Params, tasks, measure, draw, judge)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from robustmdp.paper import curves
 from robustmdp.paper.figures import Key, Panel
-from robustmdp.paper.params import Record
+from robustmdp.paper.params import Record, changes
 from robustmdp.paper.runs import build_learner, replicate
 from robustmdp.paper.work import Drawing, Experiment, Item, combine, rows, timed
 from robustmdp.table import Table
@@ -38,6 +38,7 @@ class Params(Record):
     states: Annotated[tuple[int, ...], "Sizes |S| for the learners"] = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
     model_states: Annotated[tuple[int, ...], "Sizes |S| for the model-based way"] = (32, 64, 128, 256, 512)
     discount: Annotated[float, "Discount factor gamma"] = 0.9
+    quick = changes(states=(3162, 31_623), model_states=(32, 128))
 
 
 def tasks(params: Params) -> list[Item]:
@@ -117,13 +118,4 @@ def draw(records: Table) -> Drawing:
     return caption, f"{'; '.join(parts)}.", panels
 
 
-EXPERIMENT = Experiment(
-    "memory",
-    "Memory",
-    Params,
-    tasks,
-    measure,
-    draw,
-    quick={"states": (3162, 31_623), "model_states": (32, 128)},
-    draws_all_worlds=True,
-)
+EXPERIMENT = Experiment("memory", "Memory", Params, tasks, measure, draw, draws_all_worlds=True)

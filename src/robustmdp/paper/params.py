@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
 from robustmdp import _checks
 
@@ -25,9 +27,16 @@ Budgets = Annotated[tuple[int, ...], "Samples"]
 Seeds = Annotated[int, "Replications of each setting"]
 
 
+def changes(**fields: Any) -> Mapping[str, Any]:
+    """Fields with other values than the defaults."""
+    return MappingProxyType(fields)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """Parameters are checked once, here."""
+    """Parameters are checked once, here; `quick` is what the version of a minute changes."""
+
+    quick: ClassVar[Mapping[str, Any]] = changes()
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -59,12 +68,21 @@ class OnChain(Record):
     stay: Annotated[tuple[float, ...], "Probability p that action 1 stays, one or several"] = (0.8,)
     discount: Annotated[float, "Discount factor gamma"] = 0.9
 
+    @property
+    def chain(self) -> dict[str, Any]:
+        """As settings of tasks."""
+        return {"stay": self.stay, "restart": 0.0, "discount": self.discount}
+
 
 @dataclass(frozen=True, kw_only=True)
 class OnLoop(OnChain):
     """The world of the Markovian experiments, where the last state returns to the first."""
 
     restart: Annotated[float, "Probability q that the last state returns to the first"] = 0.5
+
+    @property
+    def chain(self) -> dict[str, Any]:
+        return {**super().chain, "restart": self.restart}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +91,11 @@ class Penalties(Record):
 
     divergence: Divergence = "chi2"
     weights: Weights = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+
+    @property
+    def penalties(self) -> dict[str, Any]:
+        """As settings of tasks."""
+        return {"weight": self.weights, "divergence": self.divergence}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 from robustmdp.paper import claims, convergence, curves
 from robustmdp.paper.claims import Finding
 from robustmdp.paper.figures import Key, Panel
-from robustmdp.paper.params import Budgets, OnLoop, Replications, Seeds, Weights
+from robustmdp.paper.params import Budgets, OnLoop, Replications, Seeds, Weights, changes
 from robustmdp.paper.runs import build_chain, build_learner, build_penalty, measure_final_errors
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups, timed
 from robustmdp.table import Table
@@ -38,18 +38,17 @@ class Params(OnLoop, Replications):
     seeds: Seeds = 50
     weights: Weights = (1.0, 10.0)
     budgets: Budgets = (100_000, 316_228, 1_000_000, 3_162_278)
+    quick = changes(seeds=8, budgets=(10_000, 31_623, 100_000))
 
 
 def tasks(params: Params) -> list[Item]:
     """One per method, world, weight, budget and group of seeds."""
     return combine(
         method=NAMES,
-        stay=params.stay,
+        **params.chain,
         weight=params.weights,
         budget=params.budgets,
         seeds=seed_groups(params.seeds),
-        restart=params.restart,
-        discount=params.discount,
         divergence="chi2",
     )
 
@@ -155,6 +154,4 @@ def _read(records: Table) -> str:
     return f"Exponents at p = {records['stay'][0]:g} and λ = {weights}: {'; '.join(parts)}."
 
 
-EXPERIMENT = Experiment(
-    "rates", "Rates", Params, tasks, measure, draw, judge, quick={"seeds": 8, "budgets": (10_000, 31_623, 100_000)}
-)
+EXPERIMENT = Experiment("rates", "Rates", Params, tasks, measure, draw, judge)

@@ -7,16 +7,12 @@ from typing import Annotated, Any
 
 from robustmdp.paper import curves
 from robustmdp.paper.figures import Curve, Key, Panel
-from robustmdp.paper.params import Budgets, InnerSteps, OnLoop, Replications, Seeds, Weight
+from robustmdp.paper.params import Budgets, InnerSteps, OnLoop, Replications, Seeds, Weight, changes
 from robustmdp.paper.runs import build_chain, build_learner, measure_final_errors
 from robustmdp.paper.work import Drawing, Experiment, Item, combine, seed_groups, timed
 from robustmdp.table import Table
 
-_SETS = {
-    "chi2-penalty": "chi-square penalty",
-    "kl-penalty": "KL penalty",
-    "kl-ball": "KL ball",
-}
+_SETS = {"chi2-penalty": "chi-square penalty", "kl-penalty": "KL penalty", "kl-ball": "KL ball"}
 _NAMES = {
     "algorithm-1": "Algorithm 1",
     "algorithm-2": "Algorithm 2",
@@ -40,6 +36,7 @@ class Params(OnLoop, Replications):
     radius: Annotated[float, "Radius rho of the KL ball, for multilevel Monte Carlo"] = 0.1
     inner_steps: InnerSteps = 100
     budgets: Budgets = (10_000, 31_623, 100_000, 316_228, 1_000_000, 2_000_000)
+    quick = changes(seeds=4, budgets=(10_000, 31_623, 100_000))
 
 
 def tasks(params: Params) -> list[Item]:
@@ -51,12 +48,10 @@ def tasks(params: Params) -> list[Item]:
         listed += combine(
             doubt=doubt,
             method=[name for name in _NAMES if name not in left_out],
-            stay=params.stay,
+            **params.chain,
             budget=params.budgets,
             seeds=seed_groups(params.seeds),
             level=params.radius if is_ball else params.weight,
-            restart=params.restart,
-            discount=params.discount,
             inner_steps=params.inner_steps,
         )
     return listed
@@ -107,12 +102,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "sample-efficiency",
-    "Error against samples",
-    Params,
-    tasks,
-    measure,
-    draw,
-    quick={"seeds": 4, "budgets": (10_000, 31_623, 100_000)},
-)
+EXPERIMENT = Experiment("sample-efficiency", "Error against samples", Params, tasks, measure, draw)

@@ -12,7 +12,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Finding
 from robustmdp.paper.figures import Curve, Key, Panel
-from robustmdp.paper.params import AscentSteps, OnChain, Penalties, Replications, Sweeps
+from robustmdp.paper.params import AscentSteps, OnChain, Penalties, Replications, Sweeps, changes
 from robustmdp.paper.runs import algorithm_3, build_chain, build_penalty, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, seed_groups, timed
 from robustmdp.table import Table
@@ -44,6 +44,7 @@ class Params(OnChain, Penalties, Replications):
     ascent_steps: AscentSteps = 100
     sizes: _Sizes = (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
     low_weights: _LowWeights = (0.01, 0.02, 0.05, 0.1, 0.2)
+    quick = changes(seeds=10, sizes=(100, 1_000, 10_000, 100_000))
 
 
 def tasks(params: Params) -> list[Item]:
@@ -57,12 +58,10 @@ def tasks(params: Params) -> list[Item]:
     ):
         listed += combine(
             method=method,
-            stay=params.stay,
+            **params.chain,
             weight=weights,
             seeds=seed_groups(params.seeds),
             size=sizes,
-            restart=0.0,
-            discount=params.discount,
             divergence=params.divergence,
             steps=steps,
             inner_steps=inner_steps,
@@ -291,13 +290,4 @@ def _read(along: Table, by_size: tuple[Curve, ...]) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    "statistical",
-    "Statistical errors",
-    Params,
-    tasks,
-    measure,
-    draw,
-    judge,
-    quick={"seeds": 10, "sizes": (100, 1_000, 10_000, 100_000)},
-)
+EXPERIMENT = Experiment("statistical", "Statistical errors", Params, tasks, measure, draw, judge)

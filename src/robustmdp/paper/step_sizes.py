@@ -11,7 +11,7 @@ from robustmdp._arrays import FloatArray
 from robustmdp.paper import claims, curves
 from robustmdp.paper.claims import Exponent, Finding, Verdict
 from robustmdp.paper.figures import Key, Panel
-from robustmdp.paper.params import InnerSteps, OnChain, Replications, Rounds, Weights
+from robustmdp.paper.params import InnerSteps, OnChain, Replications, Rounds, Weights, changes
 from robustmdp.paper.runs import build_chain, build_learner, build_penalty, replicate, solve_exactly
 from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, seed_groups, timed
 from robustmdp.table import Table
@@ -35,6 +35,7 @@ class Params(OnChain, Replications):
     inner_lengths: _Lengths = (1_000, 3_162, 10_000, 31_623)
     rounds: Rounds = 3_000
     inner_steps: InnerSteps = 100
+    quick = changes(seeds=8, inner_lengths=(300, 1_000, 3_000), rounds=300)
 
 
 def tasks(params: Params) -> list[Item]:
@@ -47,11 +48,9 @@ def tasks(params: Params) -> list[Item]:
         listed += combine(
             loop=loop,
             power=(_OF_THE_PAPER, *powers),
-            stay=params.stay,
+            **params.chain,
             weight=params.weights,
             seeds=seed_groups(params.seeds),
-            restart=0.0,
-            discount=params.discount,
             divergence="chi2",
             lengths=[list(lengths)],
             inner_steps=inner_steps,
@@ -190,13 +189,4 @@ def draw(records: Table) -> Drawing:
     return caption, reading, panels
 
 
-EXPERIMENT = Experiment(
-    "step-sizes",
-    "Step sizes",
-    Params,
-    tasks,
-    measure,
-    draw,
-    judge,
-    quick={"seeds": 8, "inner_lengths": (300, 1_000, 3_000), "rounds": 300},
-)
+EXPERIMENT = Experiment("step-sizes", "Step sizes", Params, tasks, measure, draw, judge)

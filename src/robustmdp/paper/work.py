@@ -7,8 +7,8 @@ import functools
 import itertools
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -40,7 +40,6 @@ class Experiment:
     measure : (task) -> rows; tasks of two experiments with the same `measure` and settings are run once
     draw : (records) -> caption, reading and panels of the figure
     judge : (records of one world) -> what they say of each statement
-    quick : parameters that the version of a minute changes
     draws_all_worlds : does the figure show every world? Else the usual one, or the first.
     """
 
@@ -51,7 +50,6 @@ class Experiment:
     measure: Callable[[Item], Table]
     draw: Callable[[Table], Drawing]
     judge: Callable[[Table], Judgements] | None = None
-    quick: Mapping[str, Any] = field(default_factory=dict)
     draws_all_worlds: bool = False
 
     def run(self, params: Any, engine: Engine) -> Table:
