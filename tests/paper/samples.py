@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustmdp.paper.figures import Arrow, Curve, Diagram, Figure, Key, Node, Panel
+from robustmdp.paper.figures import Arrow, Curve, Diagram, Figure, Key, Panel
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 HOSTILE = "</script><script>alert('x')</script> <!-- & \" ' $5 $6 %{y}"
@@ -40,7 +40,7 @@ def chain(n: int = 4) -> Figure:
     for i in range(n - 1):
         arrows += [Arrow(i, i, "p = 0.8", one, 0.4), Arrow(i, i + 1, "0.2", one, 0.35)]
         arrows += [Arrow(i, i, "p = 0.2", two, -0.4), Arrow(i, i + 1, "0.8", two, -0.35)]
-    nodes = tuple(Node(f"s{i + 1}", float(i), 0.0, "pays 1") for i in range(n))
+    nodes = tuple(f"s{i + 1}" for i in range(n))
     return Figure("chain", "A chain", "States and arrows.", "It moves.", (Diagram("chain", nodes, tuple(arrows)),))
 
 
@@ -48,6 +48,5 @@ def hostile() -> Figure:
     """Text that would end elements, start templates or be taken for mathematics."""
     x = np.array([1.0, 2.0])
     panel = Panel(HOSTILE, HOSTILE, HOSTILE, (Curve(Key("word", HOSTILE), x, x, name=HOSTILE),))
-    nodes = (Node(HOSTILE, 0.0, 0.0, HOSTILE),)
-    world = Diagram(HOSTILE, nodes, (Arrow(0, 0, HOSTILE, Key("word", HOSTILE), 0.4),))
+    world = Diagram(HOSTILE, (HOSTILE,), (Arrow(0, 0, HOSTILE, Key("word", HOSTILE), 0.4),))
     return Figure("hostile", HOSTILE, HOSTILE, HOSTILE, (panel, world))

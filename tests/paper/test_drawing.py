@@ -73,6 +73,13 @@ def test_awkward_numbers_are_drawn_or_left_out(y: list[float], scale: str, tmp_p
     assert all(path.stat().st_size for path in draw(figure, tmp_path, palette_of([figure])))
 
 
+def test_one_interval_on_a_logarithmic_axis_is_drawn(tmp_path: Path) -> None:
+    # A reproduction with one lambda; Matplotlib warned, and a warning is an error here.
+    curve = Curve(Key("λ", 10.0), np.array([10.0]), np.array([0.2]), np.array([0.1]), np.array([0.3]), "points")
+    figure = Figure("one", "", "", "", (Panel("one", "λ", "error", (curve,), "log"),))
+    assert all(path.stat().st_size for path in draw(figure, tmp_path, palette_of([figure])))
+
+
 def test_figures_of_many_panels_fill_rows(tmp_path: Path) -> None:
     learning, world = samples.learning(), samples.chain().panels[0]
     panels: tuple[Panel | Diagram, ...] = (learning.panels[0], world, *(learning.panels * 2))

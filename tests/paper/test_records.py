@@ -16,7 +16,7 @@ from oracles import naive_mdp
 from paper import tiny
 from robustmdp.engine import Serial
 from robustmdp.paper import convergence, curves, statistical
-from robustmdp.paper.iterates import algorithm_3
+from robustmdp.paper.runs import algorithm_3
 
 # Short trajectories miss some pairs.
 pytestmark = pytest.mark.filterwarnings("ignore:the behaviour policy must visit every pair")

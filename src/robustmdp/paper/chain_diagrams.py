@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from robustmdp.paper import curves
-from robustmdp.paper.figures import Arrow, Diagram, Figure, Key, Node
+from robustmdp.paper.figures import Arrow, Diagram, Key
 from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
+from robustmdp.paper.runs import build_chain
+from robustmdp.paper.work import Drawing, Experiment, Item, combine, rows, timed
 from robustmdp.table import Table
 
-TITLE = "The two chains"
 _ONE, _TWO, _BOTH = (Key("action", name) for name in ("action 1", "action 2", "both actions"))
 
 
@@ -26,11 +26,7 @@ class Params(OnLoop):
 
 def tasks(params: Params) -> list[Item]:
     """Two per value of stay."""
-    return [
-        {"stay": stay, "restart": restart, "discount": params.discount}
-        for stay in params.stay
-        for restart in (0.0, params.restart)
-    ]
+    return combine(**{**params.chain, "restart": (0.0, params.restart)})
 
 
 @timed
@@ -49,52 +45,35 @@ def measure(item: Item) -> Table:
     )
 
 
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """One diagram per chain."""
-    stay = curves.shown(records)
-    diagrams = [_diagram(of) for _, of in records.where(stay=stay).groups("restart")]
+    diagrams = [_build_diagram(of) for _, of in records.groups("restart")]
     caption = (
         "Ten states and two actions; every transition pays 1 but those of s10, which pay 0. Above, the first "
         "experiments' chain, where s10 is final; below, that of the Markovian ones, where s10 returns to s1."
     )
-    restart = max(records.values("restart"))
     reading = (
-        f"Action 1 stays with probability p = {stay:g} and action 2 moves on with the same probability; s10 pays "
-        f"nothing. In the second chain s10 returns to s1 with q = {restart:g}."
+        f"Action 1 stays with probability p = {records['stay'][0]:g} and action 2 moves on with the same probability; "
+        f"s10 pays nothing. In the second chain s10 returns to s1 with q = {records['restart'].max():g}."
     )
-    return Figure("chain-diagrams", f"{TITLE} (p = {stay:g})", caption, reading, tuple(diagrams))
+    return caption, reading, diagrams
 
 
-def _diagram(records: Table) -> Diagram:
-    last = int(records["state"].max())
-    nodes = tuple(
-        Node(f"s{state}", float(state - 1), 0.0, _detail(records.where(state=state))) for state in range(1, last + 1)
-    )
-    columns = (records[name].tolist() for name in ("state", "action", "next_state", "probability"))
-    arrows = [_arrow(last, *entry) for entry in zip(*columns, strict=True)]
-    restart = float(records["restart"][0])
+def _build_diagram(records: Table) -> Diagram:
+    last, restart = int(records["state"].max()), float(records["restart"][0])
     title = f"s{last} returns with q = {restart:g}" if restart else f"s{last} is final"
-    return Diagram(title, nodes, tuple(arrow for arrow in arrows if arrow is not None))
+    # The actions of the last state are the same and drawn once.
+    arrows = [_build_arrow(row, last) for row in records if row["state"] < last or row["action"] == 1]
+    return Diagram(title, tuple(f"s{state}" for state in range(1, last + 1)), tuple(arrows))
 
 
-def _arrow(last: int, state: int, action: int, following: int, probability: float) -> Arrow | None:
-    """Action 1 above the line, action 2 below; those of the last state are the same and drawn once."""
-    label = f"{probability:g}"
-    if state == last:
-        return (
-            Arrow(state - 1, following - 1, label, _BOTH, 0.35 if following == last else 1.4) if action == 1 else None
-        )
-    return Arrow(state - 1, following - 1, label, _ONE if action == 1 else _TWO, 0.35 if action == 1 else -0.35)
+def _build_arrow(row: dict[str, Any], last: int) -> Arrow:
+    """Action 1 above the line, action 2 below."""
+    source, target = row["state"] - 1, row["next_state"] - 1
+    key, bend = (_ONE, 0.35) if row["action"] == 1 else (_TWO, -0.35)
+    if row["state"] == last:
+        key, bend = _BOTH, 0.35 if source == target else 1.4
+    return Arrow(source, target, f"{row['probability']:g}", key, bend)
 
 
-def _detail(records: Table) -> str:
-    lines = [
-        f"action {action}: {probability:g} to s{following}"
-        for action, following, probability in zip(
-            *(records[name].tolist() for name in ("action", "next_state", "probability")), strict=True
-        )
-    ]
-    return "; ".join(lines) + f"; reward {records['reward'][0]:g}"
-
-
-EXPERIMENT = Experiment("chain-diagrams", TITLE, Params, tasks, measure, figure)
+EXPERIMENT = Experiment("chain-diagrams", "The two chains", Params, tasks, measure, draw)

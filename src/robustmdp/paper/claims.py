@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from robustmdp._arrays import FloatArray
+from robustmdp.paper.curves import half_width, labels
 from robustmdp.table import Table
 
 Verdict = Literal["holds", "does not hold", "within noise"]
@@ -56,6 +58,17 @@ class Finding(NamedTuple):
     why: str = ""
 
 
+def explain(verdict: Verdict, numbers: str, test: str, why: str) -> Finding:
+    """A finding whose explanation is left out where the statement holds."""
+    return Finding(verdict, numbers, test, "" if verdict == "holds" else why)
+
+
+def conclude(numbers: str, test: str, against: str = "", unclear: str = "") -> Finding:
+    """A statement holds where nothing speaks against it and nothing leaves it open."""
+    verdict: Verdict = "does not hold" if against else "within noise" if unclear else "holds"
+    return Finding(verdict, numbers, test, against or unclear)
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement in one world, and what the records say of it."""
@@ -71,26 +84,13 @@ class Claim:
         return STATEMENTS[self.number]
 
 
-def no_claims(records: Table) -> list[Claim]:
-    """What an experiment finds that no statement is about."""
-    del records
-    return []
-
-
 def as_table(claims: Sequence[Claim]) -> Table:
     """One row per claim and world."""
     ordered = sorted(claims, key=lambda claim: (claim.number, claim.stay))
-    findings = [claim.finding for claim in ordered]
-    return Table.of(
-        claim=np.array([claim.number for claim in ordered], np.int64),
-        statement=np.array([claim.statement for claim in ordered], np.str_),
-        stay=np.array([claim.stay for claim in ordered], np.float64),
-        setting=np.array([claim.setting for claim in ordered], np.str_),
-        verdict=np.array([finding.verdict for finding in findings], np.str_),
-        numbers=np.array([finding.numbers for finding in findings], np.str_),
-        test=np.array([finding.test for finding in findings], np.str_),
-        explanation=np.array([finding.why for finding in findings], np.str_),
-    )
+    names = ("claim", "statement", "stay", "setting", "verdict", "numbers", "test", "explanation")
+    kinds = {"claim": np.int64, "stay": np.float64}
+    rows = [(claim.number, claim.statement, claim.stay, claim.setting, *claim.finding) for claim in ordered]
+    return Table({name: np.array([row[i] for row in rows], kinds.get(name, np.str_)) for i, name in enumerate(names)})
 
 
 def dependence(claims: Table) -> list[str]:
@@ -98,13 +98,10 @@ def dependence(claims: Table) -> list[str]:
     sentences = []
     for (number,), rows in claims.groups("claim"):
         if len(rows.values("verdict")) > 1:
-            parts = [f"{verdict} for stay {_listed(of['stay'])}" for (verdict,), of in rows.groups("verdict")]
+            worlds = rows.groups("verdict")
+            parts = [f"{verdict} for stay {', '.join(labels(of['stay']))}" for (verdict,), of in worlds]
             sentences.append(f"Claim {number} depends on the world: it {'; '.join(parts)}.")
     return sentences
-
-
-def _listed(values: FloatArray) -> str:
-    return ", ".join(f"{value:g}" for value in values)
 
 
 class Comparison(NamedTuple):
@@ -130,22 +127,22 @@ def compare(one: FloatArray, other: FloatArray, label: str, comparisons: int = 1
     >>> compare(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.1]), "a to b").sign()
     1
     """
-    from scipy import stats
-
     differences = other - one
-    n = len(differences)
-    if n < 2:
+    if len(differences) < 2:
         return Comparison(float(differences.mean()), math.inf, label)
-    quantile = float(stats.t.ppf(1.0 - 0.5 * level / comparisons, n - 1))
     # What rounding can produce is no difference.
     rounding = 1e-9 * float(np.abs(np.concatenate([one, other])).max())
-    spread = float(differences.std(ddof=1)) / math.sqrt(n)
-    return Comparison(float(differences.mean()), quantile * spread + rounding, label)
+    return Comparison(float(differences.mean()), float(half_width(differences, level / comparisons)) + rounding, label)
+
+
+def compare_each(one: FloatArray, other: FloatArray, names: Sequence[str], level: float = LEVEL) -> list[Comparison]:
+    """`compare`, column by column of (seeds, levels), corrected for their number."""
+    return [compare(one[:, i], other[:, i], name, len(names), level) for i, name in enumerate(names)]
 
 
 def trend(
     values: FloatArray,
-    labels: Sequence[str],
+    levels: Iterable[Any],
     direction: Literal[1, -1],
     what: str = "value",
     by: str = "level",
@@ -156,17 +153,15 @@ def trend(
 
     Against it speaks any step that is significantly the other way (t intervals of differences seed by seed, Bonferroni)
     and Page's trend test the other way; for it, Page's test. With none of these, the matter is within noise. The level
-    is shared by the `parts` of a statement.
+    of significance is shared by the `parts` of a statement.
 
     >>> rising = np.arange(4.0) + np.random.default_rng(0).normal(size=(30, 4))
     >>> trend(rising, "abcd", 1).verdict, trend(rising, "abcd", -1).verdict
     ('holds', 'does not hold')
     """
-    level, count = LEVEL / parts, len(labels) - 1
-    steps = [
-        compare(values[:, i], values[:, i + 1], f"{labels[i]} to {labels[i + 1]}", count, level) for i in range(count)
-    ]
-    means = ", ".join(f"{label}: {_mean_and_interval(values[:, i])}" for i, label in enumerate(labels))
+    level, names = LEVEL / parts, labels(levels)
+    steps = compare_each(values[:, :-1], values[:, 1:], [f"{one} to {two}" for one, two in pairwise(names)], level)
+    means = ", ".join(f"{name}: {_mean_and_interval(values[:, i])}" for i, name in enumerate(names))
     numbers = f"{what} by {by}: {means}"
     test = (
         f"t intervals of adjacent levels, seed by seed, and Page's trend test, {level:.2%} for all together, "
@@ -175,31 +170,27 @@ def trend(
     if not steps:
         return Finding("within noise", numbers, test, "One level shows no trend.")
     for_it, against_it = _page(values[:, ::direction]), _page(values[:, ::-direction])
-    whole = compare(values[:, 0], values[:, -1], f"{labels[0]} to {labels[-1]}", 1, level)
+    whole = compare(values[:, 0], values[:, -1], f"{names[0]} to {names[-1]}", 1, level)
     numbers += f"; from {whole}; Page's p {_small(for_it)}"
-    way = "grow" if direction > 0 else "fall"
     against = ", ".join(str(step) for step in steps if step.sign() == -direction)
     if against:
-        return Finding("does not hold", numbers, test, f"The {what} does not {way} from {by} {against}.")
-    if all(step.sign() == 0 and abs(step.difference) <= 1e-6 * float(np.abs(values).max()) for step in steps):
-        return Finding("does not hold", numbers, test, f"The {what} is the same at every {by}.")
-    if for_it < 0.5 * level:
-        return Finding("holds", numbers, test)
-    if against_it < 0.5 * level:
-        why = f"Over all levels the {what} goes the other way (Page's test, p {_small(against_it)})."
-        return Finding("does not hold", numbers, test, why)
-    why = f"No step is significantly the other way, but Page's test has p {_small(for_it)}."
-    return Finding("within noise", numbers, test, why)
+        against = f"The {what} does not {'grow' if direction > 0 else 'fall'} from {by} {against}."
+    elif all(step.sign() == 0 and abs(step.difference) <= 1e-6 * float(np.abs(values).max()) for step in steps):
+        against = f"The {what} is the same at every {by}."
+    elif against_it < 0.5 * level:
+        against = f"Over all levels the {what} goes the other way (Page's test, p {_small(against_it)})."
+    unclear = f"No step is significantly the other way, but Page's test has p {_small(for_it)}."
+    return conclude(numbers, test, against, unclear if for_it >= 0.5 * level else "")
 
 
 def width_trend(
-    values: FloatArray, labels: Sequence[str], direction: Literal[1, -1], by: str = "level", *, parts: int = 1
+    values: FloatArray, levels: Iterable[Any], direction: Literal[1, -1], by: str = "level", *, parts: int = 1
 ) -> Finding:
     """Does the confidence interval of the columns' means grow (or fall) from each level to the next?
 
     That of `spread`; of fewer than five seeds the deviations from a median are too much alike to be tested.
     """
-    finding = trend(spread(values), labels, direction, "deviation from the median error", by, parts=parts)
+    finding = trend(spread(values), levels, direction, "deviation from the median error", by, parts=parts)
     if len(values) >= _SEEDS_FOR_A_WIDTH:
         return finding
     why = f"Fewer than {_SEEDS_FOR_A_WIDTH} seeds do not tell how wide an interval is."
@@ -231,18 +222,7 @@ def _small(p: float) -> str:
 
 
 def _mean_and_interval(values: FloatArray) -> str:
-    mean, margin = mean_interval(values)
-    return f"{mean:.3g} ± {margin:.2g}"
-
-
-def mean_interval(values: FloatArray) -> tuple[float, float]:
-    """The mean over seeds and the half-width of its 95 % interval."""
-    from scipy import stats
-
-    n = len(values)
-    if n < 2:
-        return float(values.mean()), math.nan
-    return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return f"{values.mean():.3g} ± {half_width(values):.2g}"
 
 
 class Exponent(NamedTuple):
@@ -287,14 +267,38 @@ def reaches(found: Exponent, rate: float, slower: float | None = None) -> Verdic
     return "holds" if found.high <= (rate if slower is None else slower) else "within noise"
 
 
+def comes_near(found: Exponent, wanted: float, slack: float) -> Verdict:
+    """Is the whole interval within `slack` of the exponent that is claimed, or none of it?
+
+    >>> comes_near(Exponent(-0.5, -0.55, -0.45), -0.5, 0.1), comes_near(Exponent(-0.5, -0.7, -0.45), -0.5, 0.1)
+    ('holds', 'within noise')
+    """
+    if found.high < wanted - slack or found.low > wanted + slack:
+        return "does not hold"
+    return "holds" if wanted - slack <= found.low and found.high <= wanted + slack else "within noise"
+
+
+def smaller_at_every_weight(
+    weights: FloatArray, one: FloatArray, other: FloatArray, of: str, complaint: str
+) -> tuple[Finding, list[Comparison]]:
+    """Are the errors `other` smaller than `one`, (seeds, weights) both, at every weight?"""
+    names = [f"λ = {weight:g}" for weight in weights]
+    steps = compare_each(one, other, names)
+    means = zip(names, one.mean(axis=0), other.mean(axis=0), strict=True)
+    numbers = f"errors {of}: {', '.join(f'{name}: {first:.3g} and {second:.3g}' for name, first, second in means)}"
+    test = f"t intervals at every λ, {LEVEL:.0%} for all together, {len(one)} seeds"
+    against = ", ".join(str(step) for step in steps if step.sign() > 0)
+    unclear = ", ".join(step.label for step in steps if step.sign() == 0)
+    against = f"{complaint} at {against}." if against else ""
+    unclear = f"No significant difference at {unclear}." if unclear else ""
+    return conclude(numbers, test, against, unclear), steps
+
+
 def together(parts: Sequence[tuple[str, Finding]]) -> Finding:
     """A statement with several parts holds if all do, and fails if one does."""
-    verdicts = [finding.verdict for _, finding in parts]
-    verdict: Verdict = "holds"
-    if "does not hold" in verdicts:
-        verdict = "does not hold"
-    elif "within noise" in verdicts:
-        verdict = "within noise"
+    verdicts = {finding.verdict for _, finding in parts}
+    worst: Verdict = "does not hold" if "does not hold" in verdicts else "within noise"
+    verdict: Verdict = worst if verdicts - {"holds"} else "holds"
     numbers = " | ".join(f"{name}: {finding.verdict} ({finding.numbers})" for name, finding in parts)
     tests = list(dict.fromkeys(finding.test for _, finding in parts))
     why = " ".join(f"{name}: {finding.why}" for name, finding in parts if finding.why)

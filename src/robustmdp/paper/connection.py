@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from robustmdp.paper.claims import Claim, Finding, Verdict
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import OnChain, Penalties
-from robustmdp.paper.work import Experiment, Item, build_chain, build_penalty, product, rows, solve_exactly, timed
+from robustmdp.paper import curves
+from robustmdp.paper.claims import Finding, conclude
+from robustmdp.paper.figures import Key, Panel
+from robustmdp.paper.params import AscentSteps, OnChain, Penalties, Sweeps, changes
+from robustmdp.paper.runs import algorithm_3, build_chain, build_penalty, solve_exactly
+from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, timed
 from robustmdp.table import Table
-
-TITLE = "Connection to the nominal value"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,24 +22,14 @@ class Params(OnChain, Penalties):
     Rows: stay, weight, method, deviation and, of the exact one, its certified error.
     """
 
-    sweeps: Annotated[int, "Outer iterations T of Algorithm 3"] = 10_000
-    ascent_steps: Annotated[int, "Inner iterations T' of Algorithm 3"] = 1_000
-    quick: ClassVar[Mapping[str, Any]] = {"sweeps": 300, "ascent_steps": 100}
+    sweeps: Sweeps = 10_000
+    ascent_steps: AscentSteps = 1_000
+    quick = changes(sweeps=300, ascent_steps=100)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world and weight."""
-    return [
-        {
-            **each,
-            "restart": 0.0,
-            "discount": params.discount,
-            "divergence": params.divergence,
-            "steps": params.sweeps,
-            "inner_steps": params.ascent_steps,
-        }
-        for each in product(stay=params.stay, weight=params.weights)
-    ]
+    return combine(**params.chain, **params.penalties, steps=params.sweeps, inner_steps=params.ascent_steps)
 
 
 @timed
@@ -52,69 +40,50 @@ def measure(item: Item) -> Table:
     mdp, ambiguity = build_chain(item), build_penalty(item)
     nominal = solve_exactly(mdp, Nominal(), tol=1e-12)
     exact = solve_exactly(mdp, ambiguity, tol=1e-12)
-    answers, errors = [exact.value], [exact.error_bound + nominal.error_bound]
-    names = ["exact"]
+    values, errors, names = [exact.value], [exact.error_bound + nominal.error_bound], ["exact"]
     if ambiguity.divergence.ascent is not None:
-        answers.append(_algorithm_3(item))
-        errors.append(np.nan)
-        names.append("algorithm-3")
-    deviations = [float(np.abs(value - nominal.value).max()) for value in answers]
+        *_, value = algorithm_3(mdp, ambiguity, item["steps"], item["inner_steps"])
+        values, errors, names = [*values, value], [*errors, np.nan], [*names, "algorithm-3"]
+    deviations = [float(np.abs(value - nominal.value).max()) for value in values]
     return rows(item, method=names, deviation=deviations, certified=errors, samples=0)
 
 
-def _algorithm_3(item: Item) -> np.ndarray:
-    from robustmdp.paper.iterates import algorithm_3
-
-    *_, value = algorithm_3(build_chain(item), build_penalty(item), item["steps"], item["inner_steps"])
-    return value
-
-
-def check(records: Table) -> list[Claim]:
+def judge(records: Table) -> Judgements:
     """Claim 1."""
-    return [Claim(1, "exact solutions", stay, _falls(of)) for (stay,), of in records.groups("stay")]
+    return [(1, "exact solutions", _falls(records.where(method="exact")))]
 
 
-def _falls(records: Table) -> Finding:
-    exact = records.where(method="exact")
-    order = np.argsort(exact["weight"])
-    weights, deviations = exact["weight"][order], exact["deviation"][order]
-    slack = exact["certified"][order]
+def _falls(exact: Table) -> Finding:
+    exact = exact.take(np.argsort(exact["weight"]))
+    weights, deviations, slack = exact["weight"], exact["deviation"], exact["certified"]
     rises = [
         f"{weights[i]:g} to {weights[i + 1]:g}"
         for i in range(len(weights) - 1)
         if not deviations[i + 1] + slack[i + 1] < deviations[i] - slack[i]
     ]
-    numbers = ", ".join(f"{w:g}: {d:.4g}" for w, d in zip(weights, deviations, strict=True))
-    test = f"certified intervals, half-width at most {slack.max():.1g}, do not overlap"
-    if len(weights) < 2:
-        return Finding("within noise", numbers, test, "One level shows no trend.")
-    verdict: Verdict = "does not hold" if rises else "holds"
-    why = f"It does not fall from λ {', '.join(rises)}." if rises else ""
-    return Finding(verdict, numbers, test, why)
-
-
-def figure(records: Table) -> Figure:
-    """Deviation against lambda, one curve per stay and method."""
-    curves = []
-    for (stay, method), of in records.groups("stay", "method"):
-        order = np.argsort(of["weight"])
-        exact = method == "exact"
-        name = "exact solution" if exact else "Algorithm 3"
-        x, y = of["weight"][order], of["deviation"][order]
-        curves.append(Curve(Key("p", stay), x, y, style="dashed" if exact else "points", name=name))
-    panel = Panel("", "λ", "max |V*robust − V*|", tuple(curves))
-    return Figure(
-        "connection",
-        TITLE,
-        "Deviation of the optimal robust value from the nominal one against λ (the paper's figure “connection”): exact "
-        f"solutions, and Algorithm 3 with T = {records['steps'][0]:,} and T' = {records['inner_steps'][0]:,}.",
-        _reading(records),
-        (panel,),
+    return conclude(
+        ", ".join(f"{w:g}: {d:.4g}" for w, d in zip(weights, deviations, strict=True)),
+        f"certified intervals, half-width at most {slack.max():.1g}, do not overlap",
+        f"It does not fall from λ {', '.join(rises)}." if rises else "",
+        "One level shows no trend." if len(weights) < 2 else "",
     )
 
 
-def _reading(records: Table) -> str:
-    exact = records.where(method="exact")
+def draw(records: Table) -> Drawing:
+    """Deviation against lambda, one curve per stay and method."""
+    drawn = []
+    for (stay, method), of in records.groups("stay", "method"):
+        style, name = ("dashed", "exact solution") if method == "exact" else ("points", "Algorithm 3")
+        drawn.append(curves.sorted_curve(of, "weight", "deviation", Key("p", stay), style=style, name=name))
+    caption = (
+        "Deviation of the optimal robust value from the nominal one against λ (the paper's figure “connection”): exact "
+        f"solutions, and Algorithm 3 with T = {records['steps'][0]:,} and T' = {records['inner_steps'][0]:,}."
+    )
+    return caption, _read(records), (Panel("", "λ", "max |V*robust − V*|", tuple(drawn)),)
+
+
+def _read(records: Table) -> str:
+    exact, other = records.where(method="exact"), records.where(method="algorithm-3")
     lowest, highest = exact["weight"].min(), exact["weight"].max()
     parts = []
     for (stay,), of in exact.groups("stay"):
@@ -122,15 +91,15 @@ def _reading(records: Table) -> str:
         parts.append(
             f"at p = {stay:g} robustness costs {first:.3g} at λ = {lowest:g} and {final:.3g} at λ = {highest:g}"
         )
-    other = records.where(method="algorithm-3")
-    agree = ""
-    if len(other):
-        gap = max(
-            abs(float(row["deviation"][0]) - float(exact.where(stay=stay, weight=weight)["deviation"][0]))
-            for (stay, weight), row in other.groups("stay", "weight")
-        )
-        agree = f" Algorithm 3 agrees with the exact solutions to {gap:.1g}."
-    return f"The smaller λ, the lower the robust value: {'; '.join(parts)}.{agree}"
+    reading = f"The smaller λ, the lower the robust value: {'; '.join(parts)}."
+    if not len(other):
+        return reading
+    gap = max(
+        abs(row["deviation"] - exact.where(stay=row["stay"], weight=row["weight"])["deviation"][0]) for row in other
+    )
+    return f"{reading} Algorithm 3 agrees with the exact solutions to {gap:.1g}."
 
 
-EXPERIMENT = Experiment("connection", TITLE, Params, tasks, measure, figure, check)
+EXPERIMENT = Experiment(
+    "connection", "Connection to the nominal value", Params, tasks, measure, draw, judge, draws_all_worlds=True
+)

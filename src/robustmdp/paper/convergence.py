@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from robustmdp._arrays import FloatArray
 from robustmdp.paper import claims, curves
-from robustmdp.paper.claims import Claim, Finding
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import OnChain, Penalties, Replications
-from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
+from robustmdp.paper.claims import Finding
+from robustmdp.paper.figures import Curve, Key, Panel
+from robustmdp.paper.params import InnerSteps, OnChain, Penalties, Replications, Rounds, changes
+from robustmdp.paper.runs import build_learner, build_penalty, trace_errors
+from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups, timed
 from robustmdp.table import Table
 
-TITLE = "Convergence with a generative model"
 _PAIRS = 20  # of the chain
 _DENSE = 50  # iterations of which each is kept
 _SHARES = (0.5, 0.2, 0.1)  # of the first error, by which speed is measured
@@ -29,66 +27,58 @@ class Params(OnChain, Penalties, Replications):
     Rows: stay, weight, inner_steps, seed, step, samples, error.
     """
 
-    rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
-    inner_steps: Annotated[int, "Inner iterations T' of Algorithm 1"] = 100
-    quick: ClassVar[Mapping[str, Any]] = {"seeds": 10, "rounds": 300}
+    rounds: Rounds = 1000
+    inner_steps: InnerSteps = 100
+    quick = changes(seeds=10, rounds=300)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, weight and group of seeds."""
-    shared = {"restart": 0.0, "divergence": params.divergence, "discount": params.discount}
-    budget = {"steps": params.rounds, "inner_steps": params.inner_steps}
-    each = product(stay=params.stay, weight=params.weights, seeds=seed_groups(params.seeds))
-    return [{**item, **shared, **budget} for item in each]
+    return combine(
+        **params.chain,
+        **params.penalties,
+        inner_steps=params.inner_steps,
+        seeds=seed_groups(params.seeds),
+        steps=params.rounds,
+    )
 
 
 @timed
 def measure(item: Item) -> Table:
     """Some replications of Algorithm 1."""
-    from robustmdp.learning import GenerativeQLearning
-
-    learner = GenerativeQLearning.paper(build_penalty(item), item["inner_steps"])
+    learner = build_learner("algorithm-1", build_penalty(item), item["inner_steps"])
     return trace_errors(item, learner, start=1.0 / (1.0 - item["discount"]), every=1, dense=_DENSE)
 
 
-def check(records: Table) -> list[Claim]:
+def judge(records: Table) -> Judgements:
     """Claims 5, 6 and 7."""
-    found = []
-    for (stay, inner), of in records.groups("stay", "inner_steps"):
-        setting = f"T' = {inner}, T = {of['step'].max():,}"
-        weights, errors = curves.by_seed(curves.last(of), "weight")
-        labels = [f"{weight:g}" for weight in weights]
-        found += [
-            Claim(5, setting, stay, _speed(of)),
-            Claim(6, setting, stay, _final(errors, labels)),
-            Claim(7, setting, stay, _interval(errors, labels)),
-        ]
-    return found
+    setting = f"T' = {records['inner_steps'][0]}, T = {records['step'].max():,}"
+    weights, errors = curves.by_seed(curves.last(records), "weight")
+    final = claims.trend(errors, weights, -1, "final error", "λ")
+    if final.why:
+        final = final._replace(why=final.why + _bias_or_noise(errors, curves.labels(weights)))
+    return [
+        (5, setting, _compare_speed(records)),
+        (6, setting, final),
+        (7, setting, _judge_interval(errors, curves.labels(weights))),
+    ]
 
 
-def _speed(records: Table) -> Finding:
+def _compare_speed(records: Table) -> Finding:
     """Iterations after which the error stays below a share of the first one; the share is our choice."""
+    groups = [(weight, *curves.by_seed(of, "step")) for (weight,), of in records.groups("weight")]
     parts = []
     for share in _SHARES:
-        labels, times = [], []
-        for (weight,), of in records.groups("weight"):
-            steps, errors = curves.by_seed(of, "step")
-            labels.append(f"{weight:g}")
-            times.append([curves.time_below(steps, each, share) for each in errors])
+        times = np.array([[curves.time_below(steps, each, share) for each in errors] for _, steps, errors in groups])
         what = f"number of iterations to {share:.0%} of the first error"
-        finding = claims.trend(np.array(times).T, labels, 1, what, "λ", parts=len(_SHARES))
-        never = int(np.sum(np.array(times) >= records["step"].max()))
+        weights = [weight for weight, *_ in groups]
+        finding = claims.trend(times.T, weights, 1, what, "λ", parts=len(_SHARES))
+        never = int(np.sum(times >= records["step"].max()))
         parts.append((f"to {share:.0%}", finding._replace(numbers=f"{finding.numbers}; never in {never} runs")))
     found = claims.together(parts)
-    verdicts = {finding.verdict for _, finding in parts}
-    if len(verdicts) == 1:
+    if len({finding.verdict for _, finding in parts}) == 1:
         return found
     return found._replace(verdict="within noise", why=f"It depends on what is called fast. {found.why}")
-
-
-def _final(errors: FloatArray, labels: list[str]) -> Finding:
-    finding = claims.trend(errors, labels, -1, "final error", "λ")
-    return finding._replace(why=finding.why + _bias_or_noise(errors, labels)) if finding.why else finding
 
 
 def _bias_or_noise(errors: FloatArray, labels: list[str]) -> str:
@@ -100,7 +90,7 @@ def _bias_or_noise(errors: FloatArray, labels: list[str]) -> str:
     )
 
 
-def _interval(errors: FloatArray, labels: list[str]) -> Finding:
+def _judge_interval(errors: FloatArray, labels: list[str]) -> Finding:
     """Wider up to the last but one level, narrower at the last."""
     if len(labels) < 3:
         return Finding("within noise", "", "growth and a drop need three levels", "Too few levels to judge.")
@@ -112,35 +102,30 @@ def _interval(errors: FloatArray, labels: list[str]) -> Finding:
     )
 
 
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """The paper's left and middle panels, and the final error beside the bound."""
-    stay = curves.shown(records)
-    here = records.where(stay=stay)
-    groups = [(curves.weight_key(weight), of) for (weight,), of in here.groups("weight")]
-    labels = ("iterations", "max |Qₜ − Q*|")
-    banded = tuple(curves.mean_curve(of, "step", key) for key, of in groups)
-    plain = tuple(curves.mean_curve(of, "step", key, bands=False) for key, of in groups)
+    axes = ("iterations", "max |Qₜ − Q*|")
+    final = curves.points_by_weight(curves.last(records))
     panels = (
-        Panel("With 95 % bands", *labels, banded),
-        Panel("Without bands", *labels, plain, y_scale="log"),
-        Panel("Final error", "λ", "max |Q_T − Q*|", curves.points_by_weight(curves.last(here)), x_scale="log"),
-        _beside_the_bound(here),
+        Panel("With 95 % bands", *axes, curves.mean_curves(records, "weight", "step", "λ")),
+        Panel("Without bands", *axes, curves.mean_curves(records, "weight", "step", "λ", bands=False), y_scale="log"),
+        Panel("Final error", "λ", "max |Q_T − Q*|", final, x_scale="log"),
+        _draw_bounds(records),
     )
     caption = (
-        f"Deviation of Algorithm 1's Q against outer iterations with T' = {here['inner_steps'][0]}, with 95 % "
+        f"Deviation of Algorithm 1's Q against outer iterations with T' = {records['inner_steps'][0]}, with 95 % "
         "confidence bands and, on a logarithmic axis, without; the final deviation against λ; and the same beside the "
         "bound of Theorem 4.2."
     )
-    return Figure("convergence", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), panels)
+    return caption, _read(records), panels
 
 
-def _beside_the_bound(records: Table) -> Panel:
+def _draw_bounds(records: Table) -> Panel:
     weights, errors = curves.by_seed(curves.last(records), "weight")
     drawn = [Curve(Key("line", "measured"), weights, errors.mean(axis=0), style="line+points")]
-    if records["divergence"][0] == "chi2":
-        for form, name in (("printed", "bound as printed"), ("true", "bound with true constants")):
-            steps, inner = int(records["step"].max()), int(records["inner_steps"][0])
-            discount = float(records["discount"][0])
+    steps, inner, discount = int(records["step"].max()), int(records["inner_steps"][0]), float(records["discount"][0])
+    for form, name in (("printed", "bound as printed"), ("true", "bound with true constants")):
+        if records["divergence"][0] == "chi2":
             values = np.array([bound(steps, inner, discount, weight, form) for weight in weights])
             drawn.append(Curve(Key("line", name), weights, values, style="dashed"))
     return Panel("Beside Theorem 4.2", "λ", "max |Q_T − Q*|", tuple(drawn), "log", "log")
@@ -152,7 +137,7 @@ def bound(steps: int, inner_steps: int, discount: float, weight: float, form: st
     from robustmdp.divergences import ChiSquare
 
     values = (0.0, 1.0 / (1.0 - discount))
-    theta = (-2.0 * weight, 2.0 / (1.0 - discount) + 2.0 * weight)
+    theta = theory.dual_interval(ChiSquare(), weight, values, "section-4.1")
     world = (ChiSquare(), weight, values, theta)
     return theory.generative_bound(
         steps,
@@ -166,7 +151,7 @@ def bound(steps: int, inner_steps: int, discount: float, weight: float, form: st
     )
 
 
-def _reading(stay: float, records: Table) -> str:
+def _read(records: Table) -> str:
     weights, errors = curves.by_seed(curves.last(records), "weight")
     means = errors.mean(axis=0)
     best, worst = int(means.argmin()), int(means.argmax())
@@ -174,10 +159,11 @@ def _reading(stay: float, records: Table) -> str:
     reach = float(np.sum(1.0 / np.sqrt(np.arange(1, inner + 1))))
     largest = 1.0 / (1.0 - float(records["discount"][0]))
     return (
-        f"At p = {stay:g} Algorithm 1 ends between {means[best]:.3g} (λ = {weights[best]:g}) and {means[worst]:.3g} "
-        f"(λ = {weights[worst]:g}). Each inner loop starts at η = 0 and travels at most {reach:.1f} λ in {inner} "
-        f"steps: for λ below {largest / reach:.2g} not as far as the largest value, {largest:g}."
+        f"At p = {records['stay'][0]:g} Algorithm 1 ends between {means[best]:.3g} (λ = {weights[best]:g}) and "
+        f"{means[worst]:.3g} (λ = {weights[worst]:g}). Each inner loop starts at η = 0 and travels at most "
+        f"{reach:.1f} λ in {inner} steps: for λ below {largest / reach:.2g} not as far as the largest value, "
+        f"{largest:g}."
     )
 
 
-EXPERIMENT = Experiment("convergence", TITLE, Params, tasks, measure, figure, check)
+EXPERIMENT = Experiment("convergence", "Convergence with a generative model", Params, tasks, measure, draw, judge)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray
-from robustmdp.paper.figures import Curve, Key, Style
+from robustmdp.paper.figures import Curve, Key
 from robustmdp.table import Table
-
-
-def weight_key(weight: float) -> Key:
-    """One colour per lambda, in every figure."""
-    return Key("λ", weight)
 
 
 def by_seed(records: Table, along: str, of: str = "error") -> tuple[FloatArray, FloatArray]:
@@ -30,57 +27,67 @@ def by_seed(records: Table, along: str, of: str = "error") -> tuple[FloatArray, 
 
 def samples_and_errors(records: Table) -> tuple[FloatArray, FloatArray]:
     """(budgets,) samples that were taken, in the mean, and (seeds, budgets) errors."""
-    _, errors = by_seed(records, "budget")
     _, samples = by_seed(records, "budget", "samples")
-    return samples.mean(axis=0), errors
+    return samples.mean(axis=0), by_seed(records, "budget")[1]
 
 
-def shown(records: Table) -> float:
-    """The world that is drawn where there are several: the usual one, else the first."""
-    stays = records.values("stay")
-    return 0.8 if 0.8 in stays else float(stays[0])
+def last(records: Table, along: str = "step") -> Table:
+    """The rows of the last step, or of the largest of what another column has."""
+    return records.take(records[along] == records[along].max())
 
 
-def last(records: Table) -> Table:
-    """The rows of the last step."""
-    return records.take(records["step"] == records["step"].max())
+def half_width(values: FloatArray, level: float = 0.05) -> Any:
+    """Half of the t interval of the mean over seeds (rows); NaN of one seed."""
+    from scipy import stats
+
+    n = len(values)
+    if n < 2:
+        return np.full(values.shape[1:], np.nan)
+    return stats.t.ppf(1.0 - 0.5 * level, n - 1) * values.std(axis=0, ddof=1) / math.sqrt(n)
 
 
 def band(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean over seeds (rows) and the ends of its 95 % interval."""
-    from scipy import stats
-
-    n = len(values)
     mean = values.mean(axis=0)
-    if n < 2:
-        return mean, mean, mean
-    margin = float(stats.t.ppf(0.975, n - 1)) * values.std(axis=0, ddof=1) / math.sqrt(n)
+    margin = half_width(values) if len(values) > 1 else 0.0
     return mean, mean - margin, mean + margin
 
 
-def mean_curve(
-    records: Table,
-    along: str,
-    key: Key,
-    *,
-    of: str = "error",
-    bands: bool = True,
-    style: Style = "line",
-    name: str = "",
-) -> Curve:
-    """The mean over seeds of a column against another, with its band."""
-    x, values = by_seed(records, along, of)
+def mean_curve(records: Table, along: str, key: Key, *, of: str = "error", bands: bool = True, **look: Any) -> Curve:
+    """The mean over seeds of a column against another, or of errors against the samples taken, with its band."""
+    x, values = samples_and_errors(records) if along == "samples" else by_seed(records, along, of)
     mean, low, high = band(values)
-    return Curve(key, x, mean, low if bands else None, high if bands else None, style, name)
+    return Curve(key, x, mean, low if bands else None, high if bands else None, **look)
+
+
+def mean_curves(records: Table, by: str, along: str, kind: str, **look: Any) -> tuple[Curve, ...]:
+    """`mean_curve` of each value of a column, which is a quantity of that kind."""
+    return tuple(mean_curve(of, along, Key(kind, value), **look) for (value,), of in records.groups(by))
 
 
 def points_by_weight(records: Table) -> tuple[Curve, ...]:
     """One point with its 95 % interval per lambda, in the colour of that lambda."""
-    found = []
-    for (weight,), of in records.groups("weight"):
-        mean, low, high = band(of["error"][:, None].astype(np.float64))
-        found.append(Curve(weight_key(weight), np.array([weight]), mean, low, high, "points"))
-    return tuple(found)
+    return tuple(
+        Curve(Key("λ", weight), np.array([weight]), *band(of["error"][:, None].astype(np.float64)), "points")
+        for (weight,), of in records.groups("weight")
+    )
+
+
+def sorted_curve(records: Table, x: str, y: str, key: Key, **look: Any) -> Curve:
+    """A column against another, in the order of x."""
+    order = np.argsort(records[x])
+    return Curve(key, records[x][order].astype(np.float64), records[y][order].astype(np.float64), **look)
+
+
+def named(records: Table, column: str, names: Iterable[str] | Mapping[str, str]) -> list[tuple[str, Table]]:
+    """The rows of each name in a column that occurs, in the order of the names."""
+    found = [(name, records.where(**{column: name})) for name in names]
+    return [(name, of) for name, of in found if len(of)]
+
+
+def labels(levels: Iterable[Any]) -> list[str]:
+    """Numbers as they are written in findings; words stay."""
+    return [level if isinstance(level, str) else f"{level:g}" for level in levels]
 
 
 def time_below(x: FloatArray, y: FloatArray, share: float) -> float:

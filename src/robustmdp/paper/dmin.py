@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
-from robustmdp.paper.claims import Claim, Finding
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import OnLoop
-from robustmdp.paper.work import Experiment, Item, build_chain, rows, timed
+from robustmdp.paper import curves
+from robustmdp.paper.claims import Finding, conclude
+from robustmdp.paper.figures import Key, Panel
+from robustmdp.paper.params import Behaviours, OnLoop
+from robustmdp.paper.runs import build_chain
+from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, rows, timed
 from robustmdp.table import Table
 
-TITLE = "The rarest state and action"
 _ABOUT_UNIFORM = 1.1  # largest over smallest share
 _INACCESSIBLE = 0.01  # relative to the uniform share
 _NEAR_AN_END = 0.005
@@ -26,19 +26,12 @@ class Params(OnLoop):
     Rows: stay, restart, behaviour, d_min, d_max.
     """
 
-    behaviours: Annotated[tuple[float, ...], "Probabilities pi of action 1"] = (
-        0.001,
-        0.005,
-        *(round(0.01 * i, 2) for i in range(1, 100)),
-        0.995,
-        0.999,
-    )
+    behaviours: Behaviours = (0.001, 0.005, *(round(0.01 * i, 2) for i in range(1, 100)), 0.995, 0.999)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world."""
-    shared = {"restart": params.restart, "discount": params.discount, "behaviours": list(params.behaviours)}
-    return [{"stay": stay, **shared} for stay in params.stay]
+    return combine(**params.chain, behaviours=[list(params.behaviours)])
 
 
 @timed
@@ -48,16 +41,13 @@ def measure(item: Item) -> Table:
 
     mdp = build_chain(item)
     found = [theory.occupancy(mdp, [share, 1.0 - share]) for share in item["behaviours"]]
-    smallest, largest = [float(each.smallest) for each in found], [float(each.largest) for each in found]
+    smallest, largest = zip(*found, strict=True)
     return rows(item, behaviour=item["behaviours"], d_min=smallest, d_max=largest, pairs=mdp.n_pairs, samples=0)
 
 
-def check(records: Table) -> list[Claim]:
+def judge(records: Table) -> Judgements:
     """Claim 12."""
-    return [
-        Claim(12, f"exact stationary distributions, q = {of['restart'][0]:g}", stay, _uniform_in_the_middle(of))
-        for (stay,), of in records.groups("stay")
-    ]
+    return [(12, f"exact stationary distributions, q = {records['restart'][0]:g}", _uniform_in_the_middle(records))]
 
 
 def _uniform_in_the_middle(records: Table) -> Finding:
@@ -69,42 +59,37 @@ def _uniform_in_the_middle(records: Table) -> Finding:
     at_the_ends = " and ".join(
         f"{share:.2g} of the uniform share at pi = {behaviour[end]:g}" for share, end in zip(shares, ends, strict=True)
     )
-    numbers = f"d_max/d_min = {ratio:.4g} at pi = {behaviour[middle]:g}; d_min is {at_the_ends}"
-    test = f"d_max/d_min ≤ {_ABOUT_UNIFORM:g} in the middle, d_min ≤ {_INACCESSIBLE:.0%} of uniform at the ends"
+    against, unclear = "", ""
     if ratio > _ABOUT_UNIFORM:
-        why = f"At pi = {behaviour[middle]:g} one pair is {ratio:.3g} times as frequent as another."
-        return Finding("does not hold", numbers, test, why)
-    if behaviour.min() > _NEAR_AN_END or behaviour.max() < 1.0 - _NEAR_AN_END:
-        return Finding("within noise", numbers, test, "The behaviours do not come near 0 and 1.")
-    if max(shares) > _INACCESSIBLE:
-        why = f"At an end of the range the rarest pair still has {max(shares):.2g} of the uniform share."
-        return Finding("does not hold", numbers, test, why)
-    return Finding("holds", numbers, test)
+        against = f"At pi = {behaviour[middle]:g} one pair is {ratio:.3g} times as frequent as another."
+    elif behaviour.min() > _NEAR_AN_END or behaviour.max() < 1.0 - _NEAR_AN_END:
+        unclear = "The behaviours do not come near 0 and 1."
+    elif max(shares) > _INACCESSIBLE:
+        against = f"At an end of the range the rarest pair still has {max(shares):.2g} of the uniform share."
+    return conclude(
+        f"d_max/d_min = {ratio:.4g} at pi = {behaviour[middle]:g}; d_min is {at_the_ends}",
+        f"d_max/d_min ≤ {_ABOUT_UNIFORM:g} in the middle, d_min ≤ {_INACCESSIBLE:.0%} of uniform at the ends",
+        against,
+        unclear,
+    )
 
 
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """d_min against pi, one curve per stay."""
-    drawn = tuple(_curve(stay, of) for (stay,), of in records.groups("stay"))
+    drawn, parts = [], []
+    for (stay,), of in records.groups("stay"):
+        drawn.append(curves.sorted_curve(of, "behaviour", "d_min", Key("p", stay)))
+        best = int(of["d_min"].argmax())
+        parts.append(f"{of['d_min'][best]:.4f} at π = {of['behaviour'][best]:g} for p = {stay:g}")
     caption = (
         "The smallest probability of the stationary distribution over states and actions against the behaviour policy "
         f"π = π(1|s), in the chain whose last state returns to the first with q = {records['restart'][0]:g}."
     )
-    panel = Panel("", "π", "d_min", drawn)
-    return Figure("dmin", TITLE, caption, _reading(records), (panel,))
-
-
-def _curve(stay: float, records: Table) -> Curve:
-    order = np.argsort(records["behaviour"])
-    return Curve(Key("p", stay), records["behaviour"][order], records["d_min"][order])
-
-
-def _reading(records: Table) -> str:
-    parts = []
-    for (stay,), of in records.groups("stay"):
-        best = int(of["d_min"].argmax())
-        parts.append(f"{of['d_min'][best]:.4f} at π = {of['behaviour'][best]:g} for p = {stay:g}")
     uniform = 1.0 / records["pairs"][0]
-    return f"The rarest pair is most frequent with a share of {', '.join(parts)}; uniform would be {uniform:g}."
+    reading = f"The rarest pair is most frequent with a share of {', '.join(parts)}; uniform would be {uniform:g}."
+    return caption, reading, (Panel("", "π", "d_min", tuple(drawn)),)
 
 
-EXPERIMENT = Experiment("dmin", TITLE, Params, tasks, measure, figure, check)
+EXPERIMENT = Experiment(
+    "dmin", "The rarest state and action", Params, tasks, measure, draw, judge, draws_all_worlds=True
+)

@@ -4,47 +4,29 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp._arrays import FloatArray, IntArray
-from robustmdp.paper import diagrams
-from robustmdp.paper.figures import (
-    Curve,
-    Diagram,
-    Figure,
-    Key,
-    Panel,
-    Scale,
-    Style,
-    columns_of,
-    curves_of,
-    keys_of,
-    rows_of,
-    style_of,
-    styles_of,
-)
+from robustmdp._arrays import FloatArray
+from robustmdp.paper.figures import Arrow, Curve, Diagram, Figure, Key, Panel, Style, curves_of, keys_of
 
-MARKERS = "os^DvPX*"
-_QUALITATIVE = (("Dark2", 8), ("tab20b", 20))  # colour maps and how many colours they have
-LINES: dict[Style, str] = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "line+points": "-"}
-
-_LOOK: dict[Any, Any] = {
+_MARKERS = "os^DvPX*"
+_LINES: dict[Style, str] = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "line+points": "-"}
+_SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "robustmdp",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "font.size": 9,
     "axes.formatter.limits": (-3, 5),
     "axes.formatter.use_mathtext": True,
 }
-_POINTS = 2000
 _WIDTHS = {1: 6.4, 2: 9.2, 3: 12.6}  # inches, by columns
-_HEIGHT = 3.3  # of a row of panels
-_GREY = "#555555"
+_HEIGHT, _DIAGRAM_HEIGHT = 3.3, 2.8  # of a row
+_MOST_NAMES = 3  # curves of one style that the legend tells apart
+_RADIUS = 0.2  # of a node
 
 
 class Ink(NamedTuple):
@@ -64,22 +46,15 @@ def palette_of(figures: Iterable[Figure]) -> Palette:
     []
     """
     mpl = _matplotlib()
-    groups = [keys_of(figure) for figure in figures]
-    keys = list(dict.fromkeys(key for group in groups for key in group))
-    weights = sorted({key for key in keys if key.kind == "λ" and not isinstance(key.value, str)}, key=lambda k: k.value)
-    shades = mpl.colormaps["plasma"](np.linspace(0.0, 0.8, len(weights)))
-    found = {
-        key: Ink(mpl.colors.to_hex(shade), MARKERS[k % 8])
-        for k, (key, shade) in enumerate(zip(weights, shades, strict=True))
-    }
-    words = [mpl.colors.to_hex(mpl.colormaps[name](k)) for name, count in _QUALITATIVE for k in range(count)]
-    for key in keys:
-        if key not in found:
-            taken = {found[other].colour for group in groups if key in group for other in group if other in found}
-            rank = sum(other.kind == key.kind for other in found)
-            order = [(rank + step) % len(words) for step in range(len(words))]
-            place = next((each for each in order if words[each] not in taken), rank % len(words))
-            found[key] = Ink(words[place], MARKERS[place % 8])
+    keys = list(dict.fromkeys(key for figure in figures for key in keys_of(figure)))
+    weights = sorted((key for key in keys if key.kind == "λ"), key=lambda key: float(key.value))
+    shades = [mpl.colors.to_hex(shade) for shade in mpl.colormaps["plasma"](np.linspace(0.0, 0.8, len(weights)))]
+    others = [mpl.colors.to_hex(colour) for name in ("Dark2", "tab20b") for colour in mpl.colormaps[name].colors]
+    found, ranks = {}, Counter[str]()
+    for key in [*weights, *(key for key in keys if key.kind != "λ")]:
+        colours, rank = shades if key.kind == "λ" else others, ranks[key.kind]
+        found[key] = Ink(colours[rank % len(colours)], _MARKERS[rank % len(_MARKERS)])
+        ranks[key.kind] += 1
     return found
 
 
@@ -100,7 +75,7 @@ def draw(figure: Figure, folder: Path, palette: Palette) -> list[Path]:
     png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_LOOK)
+        mpl.rcParams.update(_SETTINGS)
         canvas = Canvas(layout="constrained")
         _paint(canvas, figure, palette)
         canvas.savefig(png, dpi=160, metadata={"Software": None})
@@ -111,32 +86,22 @@ def draw(figure: Figure, folder: Path, palette: Palette) -> list[Path]:
 
 def _paint(canvas: Any, figure: Figure, palette: Palette) -> None:
     """Panels row by row, the title above and the legend below."""
-    rows = rows_of(figure)
-    diagrams = any(isinstance(panel, Diagram) for panel in figure.panels)
-    width = _WIDTHS[3] if diagrams else _WIDTHS[columns_of(figure)]
-    heights = [_row_height(figure, row, width) for row in rows]
-    canvas.set_size_inches(width, sum(heights) + 0.9)
-    places = canvas.add_gridspec(len(rows), 6, height_ratios=heights)
-    for r, row in enumerate(rows):
-        span = 6 // (1 if isinstance(figure.panels[row[0]], Diagram) else columns_of(figure))
-        for c, number in enumerate(row):
-            axes = canvas.add_subplot(places[r, c * span : (c + 1) * span])
-            panel = figure.panels[number]
-            axes.set_title(plain(panel.title, int(9 * width * span / 6)), fontsize=10)
-            if isinstance(panel, Diagram):
-                _draw_diagram(axes, panel, palette)
-            else:
-                _draw_panel(axes, panel, palette)
+    count = len(figure.panels)
+    has_diagrams = any(isinstance(panel, Diagram) for panel in figure.panels)
+    columns = 1 if has_diagrams else 2 if count == 4 else min(count, 3)
+    width = _WIDTHS[3 if has_diagrams else columns]
+    rows = math.ceil(count / columns)
+    canvas.set_size_inches(width, rows * (_DIAGRAM_HEIGHT if has_diagrams else _HEIGHT) + 0.9)
+    places = canvas.add_gridspec(rows, columns)
+    for number, panel in enumerate(figure.panels):
+        axes = canvas.add_subplot(places[divmod(number, columns)])
+        axes.set_title(plain(panel.title, int(9 * width / columns)), fontsize=10)
+        if isinstance(panel, Diagram):
+            _draw_diagram(axes, panel, palette)
+        else:
+            _draw_panel(axes, panel, palette)
     canvas.suptitle(plain(figure.title, int(9 * width)), fontsize=12, fontweight="bold")
     _add_legend(canvas, figure, palette)
-
-
-def _row_height(figure: Figure, row: tuple[int, ...], width: float) -> float:
-    panel = figure.panels[row[0]]
-    if isinstance(panel, Panel):
-        return _HEIGHT
-    left, right, bottom, top = diagrams.extent(panel)
-    return min(width * (top - bottom) / (right - left), 2 * _HEIGHT) + 0.3
 
 
 def plain(text: str, columns: int = 10_000) -> str:
@@ -151,180 +116,117 @@ def plain(text: str, columns: int = 10_000) -> str:
 
 
 def _draw_panel(axes: Any, panel: Panel, palette: Palette) -> None:
-    _set_scales(axes, panel)
-    axes.set_xlabel(plain(panel.x_label, 60))
-    axes.set_ylabel(plain(panel.y_label, 42))
-    axes.grid(color="#e6e6e6", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for curve in panel.curves:
-        _draw_curve(axes, curve, palette[curve.key])
+    from robustmdp.pictures.canvas import finish, label_powers
+
+    _draw_curves(axes, panel, palette)
+    finish(axes, xlabel=plain(panel.x_label, 60), ylabel=plain(panel.y_label, 42))
     for axis in (axes.xaxis, axes.yaxis):
-        _label_short_log(axis)
-    if panel.inset is not None:
-        _draw_inset(axes, panel, palette)
-
-
-def _set_scales(axes: Any, panel: Panel) -> None:
-    """Those of the panel, but linear where there is nothing that has a logarithm."""
-    axes.set_xscale(panel.x_scale if (along(panel, "x") > 0).any() else "linear")
-    axes.set_yscale(panel.y_scale if (along(panel, "y") > 0).any() else "linear")
-
-
-def _label_short_log(axis: Any) -> None:
-    """Over less than two decades, powers of ten alone say too little."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    if axis.get_scale() == "log" and 0 < low < high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(lambda value, _: _short(value))
-        axis.set_minor_formatter(NullFormatter())
-
-
-def _short(value: float) -> str:
-    """A number for an axis; beyond a few digits as a multiple of a power of ten."""
-    if 1e-3 <= value < 1e5:
-        return f"{value:g}"
-    digits, power = f"{value:.0e}".split("e")
-    return rf"${digits}\times10^{{{int(power)}}}$"
-
-
-def _draw_curve(axes: Any, whole: Curve, ink: Ink) -> None:
-    curve = thin(whole, _POINTS)
-    if not np.isfinite(curve.y).any():
+        ends = np.array(axis.get_view_interval())
+        if axis.get_scale() == "log" and 0 < ends[0] < ends[1] < 100 * ends[0]:
+            label_powers(axis, ends)
+    if panel.inset is None:
         return
-    if curve.low is not None and curve.high is not None:
-        if curve.style == "points":  # these have an interval each
+    inset = axes.inset_axes((0.56, 0.55, 0.43, 0.43))  # the corner that falling curves leave free
+    _draw_curves(inset, replace(panel, curves=tuple(_cut(curve, *panel.inset) for curve in panel.curves)), palette)
+    inset.set_xlim(panel.inset)
+    finish(inset)
+    inset.tick_params(labelsize=7)
+    inset.spines[:].set(visible=True, color="#999999")
+
+
+def _cut(curve: Curve, low: float, high: float) -> Curve:
+    """The part over a range of x."""
+    inside = (curve.x >= low) & (curve.x <= high)
+    columns = {name: getattr(curve, name) for name in ("x", "y", "low", "high")}
+    return replace(curve, **{name: column[inside] for name, column in columns.items() if column is not None})
+
+
+def _draw_curves(axes: Any, panel: Panel, palette: Palette) -> None:
+    """On the scales of the panel, but linear where there are no two numbers that have a logarithm."""
+    for axis, scale in (("x", panel.x_scale), ("y", panel.y_scale)):
+        values = np.concatenate([np.empty(0), *(getattr(curve, axis) for curve in panel.curves)])
+        has_range = len(np.unique(values[(values > 0) & (values < np.inf)])) > 1
+        axes.set(**{f"{axis}scale": scale if has_range else "linear"})
+    for curve in panel.curves:
+        if not np.isfinite(curve.y).any():
+            continue
+        ink = palette[curve.key]
+        if curve.low is not None and curve.style == "points":
             axes.vlines(curve.x, curve.low, curve.high, color=ink.colour, linewidth=1.2)
-        else:
+        elif curve.low is not None:
             axes.fill_between(curve.x, curve.low, curve.high, color=ink.colour, alpha=0.18, linewidth=0)
-    axes.plot(curve.x, curve.y, **_look(curve.style, ink), markevery=0.14 if curve.style == "line" else None)
+        axes.plot(curve.x, curve.y, **_look(curve.style, ink), markevery=0.14 if curve.style == "line" else None)
 
 
 def _look(style: Style, ink: Ink) -> dict[str, Any]:
-    marker = "none" if style in ("dashed", "dotted") else ink.marker
     return {
         "color": ink.colour,
-        "linestyle": LINES[style],
+        "linestyle": _LINES[style],
         "linewidth": 1.4,
-        "marker": marker,
+        "marker": "none" if style in ("dashed", "dotted") else ink.marker,
         "markersize": 4.5,
         "markeredgecolor": "white" if style != "points" else ink.colour,
         "markeredgewidth": 0.4,
     }
 
 
-def _draw_inset(axes: Any, panel: Panel, palette: Palette) -> None:
-    """The range of x once more, in the corner that falling curves leave free."""
-    assert panel.inset is not None
-    inset = axes.inset_axes((0.56, 0.55, 0.43, 0.43))
-    _set_scales(inset, panel)
-    for curve in panel.curves:
-        _draw_curve(inset, within(curve, *panel.inset), palette[curve.key])
-    if inset.get_xscale() == "linear" or panel.inset[0] > 0:
-        inset.set_xlim(panel.inset)
-    inset.set_ylim(fitted(panel.curves, *panel.inset, panel.y_scale))
-    inset.tick_params(labelsize=7)
-    inset.grid(color="#e6e6e6", linewidth=0.5)
-    inset.set_axisbelow(True)
-    inset.spines[:].set(visible=True, color="#999999")
-
-
 def _draw_diagram(axes: Any, diagram: Diagram, palette: Palette) -> None:
-    from matplotlib.patches import Circle, Polygon
+    from matplotlib.patches import Circle, FancyArrowPatch
+    from matplotlib.path import Path
 
-    left, right, bottom, top = diagrams.extent(diagram)
-    axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-    axes.set_axis_off()
     for arrow in diagram.arrows:
-        stroke, ink = diagrams.stroke(diagram, arrow), palette[arrow.key]
-        axes.plot(*stroke.line.T, color=ink.colour, linewidth=1.3)
-        axes.add_patch(Polygon(stroke.head, color=ink.colour, linewidth=0))
-        axes.text(*stroke.label, plain(arrow.label), color=ink.colour, ha="center", va="center")
-    for node in diagram.nodes:
-        axes.add_patch(Circle((node.x, node.y), diagrams.radius(diagram), facecolor="white", edgecolor="#222222"))
-        axes.text(node.x, node.y, plain(node.name), ha="center", va="center", fontsize=10)
+        line, label, colour = *_trace(arrow), palette[arrow.key].colour
+        axes.add_patch(
+            FancyArrowPatch(path=Path(line), arrowstyle="-|>", mutation_scale=9, color=colour, linewidth=1.3)
+        )
+        axes.text(*label, plain(arrow.label), color=colour, ha="center", va="center")
+        axes.update_datalim([*line, label])
+    for place, name in enumerate(diagram.nodes):
+        axes.add_patch(Circle((place, 0.0), _RADIUS, facecolor="white", edgecolor="#222222"))
+        axes.text(place, 0.0, plain(name), ha="center", va="center", fontsize=10)
+    axes.set_aspect("equal")
+    axes.margins(0.02, 0.08)
+    axes.set_axis_off()
+
+
+def _trace(arrow: Arrow) -> tuple[FloatArray, FloatArray]:
+    """The points of an arrow outside its nodes, on a cubic curve of height `bend`, and where its label stands."""
+    from matplotlib.bezier import BezierSegment
+
+    start, end = np.array([arrow.source, 0.0]), np.array([arrow.target, 0.0])
+    along, up = np.array([1.0, 0.0]), np.array([0.0, 1.0 if arrow.bend >= 0 else -1.0])
+    span = arrow.target - arrow.source
+    if span == 0:
+        height, reach = abs(arrow.bend) + _RADIUS, -1.6 * _RADIUS
+    else:
+        up, height = up * np.sign(span), abs(arrow.bend)
+        # One that passes other nodes leaves outwards, clear of the loops at its ends.
+        reach = np.sign(span) * (1.2 * _RADIUS if abs(span) == 1 else -min(abs(span) / 2, 2.3 * height))
+    towards = 4 / 3 * height * up
+    controls = (start, start + towards + reach * along, end + towards - reach * along, end)
+    curve = BezierSegment(controls)(np.linspace(0.0, 1.0, 201))
+    outside = np.all([np.linalg.norm(curve - node, axis=1) >= 1.1 * _RADIUS for node in (start, end)], axis=0)
+    return curve[outside], curve[100] + 0.6 * _RADIUS * up
 
 
 def _add_legend(canvas: Any, figure: Figure, palette: Palette) -> None:
-    """One entry for each key, and a grey sample of each style that has a name."""
+    """One entry for each key, and a grey sample of each style that has a name, where there are several styles."""
     from matplotlib.lines import Line2D
 
-    marked = {curve.key for curve in curves_of(figure)}
-    arrow = {"linestyle": "-", "marker": "none"}
-    handles = [
-        Line2D(
-            [],
-            [],
-            **_look(style_of(figure, key), palette[key]) | ({} if key in marked else arrow),
-            label=plain(str(key)),
-        )
-        for key in keys_of(figure)
-    ]
-    grey = Ink(_GREY, "o")
-    handles += [Line2D([], [], **_look(style, grey), label=plain(name)) for style, name in styles_of(figure)]
-    if handles:
+    curves = curves_of(figure)
+    entries: list[tuple[str, dict[str, Any]]] = []
+    for key in keys_of(figure):
+        styles = {curve.style for curve in curves if curve.key == key}
+        look = _look(styles.pop() if len(styles) == 1 else "line", palette[key])
+        entries.append((str(key), look if any(curve.key == key for curve in curves) else look | {"marker": "none"}))
+    names: dict[Style, dict[str, None]] = {}
+    for curve in curves:
+        names.setdefault(curve.style, {}).update({curve.name: None} if curve.name else {})
+    for style, named in names.items():
+        if len(names) > 1 and 1 <= len(named) <= _MOST_NAMES:
+            entries.append((", ".join(named), _look(style, Ink("#555555", "o"))))
+    if entries:
+        handles = [Line2D([], [], **look, label=plain(label)) for label, look in entries]
         wanted = sum(0.55 + 0.07 * len(str(handle.get_label())) for handle in handles)
         columns = math.ceil(len(handles) / math.ceil(wanted / canvas.get_figwidth()))
         canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
-
-
-def thin(curve: Curve, limit: int) -> Curve:
-    """At most `limit` points, dense enough on linear and logarithmic axes alike; ends stay.
-
-    >>> x = np.arange(1.0, 100_001.0)
-    >>> thinned = thin(Curve(Key("λ", 1.0), x, 1 / x), 100)
-    >>> len(thinned.x) <= 100, thinned.x[:3].tolist(), thinned.x[-1].item()
-    (True, [1.0, 2.0, 3.0], 100000.0)
-    """
-    return curve if len(curve.x) <= limit else _take(curve, _spread(curve.x, limit))
-
-
-def within(curve: Curve, low: float, high: float) -> Curve:
-    """The part over a range of x, with the neighbour on either side, so that lines reach the frame."""
-    inside = (curve.x >= low) & (curve.x <= high)
-    near = inside.copy()
-    near[1:] |= inside[:-1]
-    near[:-1] |= inside[1:]
-    return _take(curve, np.flatnonzero(near))
-
-
-def fitted(curves: Iterable[Curve], low: float, high: float, scale: Scale) -> tuple[float, float] | None:
-    """The range of y that curves and bands take over a range of x, with some air; None where there is nothing."""
-    parts = [
-        values[(curve.x >= low) & (curve.x <= high)]
-        for curve in curves
-        for values in (curve.y, curve.low, curve.high)
-        if values is not None
-    ]
-    values = np.concatenate([np.empty(0), *parts])
-    values = values[np.isfinite(values) & ((values > 0) | (scale == "linear"))]
-    if not len(values):
-        return None
-    if scale == "log":
-        bottom, top = np.log10(values.min()), np.log10(values.max())
-        air = 0.05 * (top - bottom) or 0.1
-        return float(10 ** max(bottom - air, -300.0)), float(10 ** min(top + air, 300.0))
-    air = 0.05 * np.ptp(values) or 0.1 * abs(float(values[0])) or 1.0
-    return float(values.min() - air), float(values.max() + air)
-
-
-def along(panel: Panel, axis: Literal["x", "y"]) -> FloatArray:
-    """All finite numbers of its curves on an axis."""
-    values = np.concatenate([np.empty(0), *(curve.x if axis == "x" else curve.y for curve in panel.curves)])
-    finite: FloatArray = values[np.isfinite(values)]
-    return finite
-
-
-def _spread(x: FloatArray, limit: int) -> IntArray:
-    """Half of the points evenly by number, half evenly by its logarithm."""
-    last = len(x) - 1
-    even = np.linspace(0, last, limit // 2)
-    early = np.geomspace(1, last + 1, limit - limit // 2) - 1
-    return np.unique(np.concatenate([even, early]).round().astype(np.int64))
-
-
-def _take(curve: Curve, rows: IntArray) -> Curve:
-    low = None if curve.low is None else curve.low[rows]
-    high = None if curve.high is None else curve.high[rows]
-    return replace(curve, x=curve.x[rows], y=curve.y[rows], low=low, high=high)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from robustmdp.paper import curves
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import OnChain
-from robustmdp.paper.work import Experiment, Item, build_chain, product, rows, solve_exactly, timed
+from robustmdp.paper.figures import Key, Panel, Scale
+from robustmdp.paper.params import OnChain, changes
+from robustmdp.paper.runs import build_chain, solve_exactly
+from robustmdp.paper.work import Drawing, Experiment, Item, combine, rows, timed
 from robustmdp.table import Table
 
-TITLE = "Penalty and radius (Theorem 3.1)"
 _NAMES = {
     "chi2": "chi-square",
     "kl": "KL",
@@ -34,20 +33,15 @@ class Params(OnChain):
 
     divergences: Annotated[tuple[str, ...], "Divergences to compare"] = tuple(_NAMES)
     levels: Annotated[int, "How many values of lambda, from 0.05 to 50, and of rho, from 0.001 to 10"] = 31
-    quick: ClassVar[Mapping[str, Any]] = {"levels": 13}
+    quick = changes(levels=13)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, divergence and lambda."""
     weights = np.geomspace(0.05, 50.0, params.levels).tolist()
     radii = np.geomspace(1e-3, 10.0, params.levels).tolist()
-    levels = list(zip(weights, radii, strict=True))
-    shared = {"restart": 0.0, "discount": params.discount}
-    return [
-        {"stay": each["stay"], "divergence": each["divergence"], **shared, "weight": w, "level": r}
-        for each in product(stay=params.stay, divergence=params.divergences)
-        for w, r in levels
-    ]
+    worlds = combine(**params.chain, divergence=params.divergences)
+    return [{**item, "weight": w, "level": r} for item in worlds for w, r in zip(weights, radii, strict=True)]
 
 
 @timed
@@ -73,40 +67,34 @@ def measure(item: Item) -> Table:
     )
 
 
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """Value against lambda, against rho, and the curve of matching levels."""
-    stay = curves.shown(records)
-    here = records.where(stay=stay)
-    groups = [(Key("divergence", _NAMES.get(name, name)), of) for (name,), of in here.groups("divergence")]
-
-    def panel(title: str, x: str, y: str, labels: tuple[str, str], **scales: str) -> Panel:
-        drawn = []
-        for key, of in groups:
-            order = np.argsort(of[x])
-            usable = order[np.isfinite(of[y][order]) & (of[y][order] > 0)]  # beyond it, total variation matches 0
-            drawn.append(Curve(key, of[x][usable], of[y][usable]))
-        return Panel(title, *labels, tuple(drawn), **scales)  # type: ignore[arg-type]
-
-    panels = (
-        panel("Penalized", "weight", "penalized", ("λ", "V*(s1)"), x_scale="log"),
-        panel("Constrained", "level", "constrained", ("ρ", "V*(s1)"), x_scale="log"),
-        panel("Matching levels", "weight", "radius", ("λ", "ρ with the same V*(s1)"), x_scale="log", y_scale="log"),
+    shown: tuple[tuple[str, str, str, str, str, Scale], ...] = (
+        ("Penalized", "weight", "penalized", "λ", "V*(s1)", "linear"),
+        ("Constrained", "level", "constrained", "ρ", "V*(s1)", "linear"),
+        ("Matching levels", "weight", "radius", "λ", "ρ with the same V*(s1)", "log"),
     )
+    panels = []
+    for title, x, y, x_label, y_label, scale in shown:
+        usable = records.take(np.isfinite(records[y]) & (records[y] > 0))  # beyond it, total variation matches 0
+        drawn = [
+            curves.sorted_curve(of, x, y, Key("divergence", _NAMES.get(name, name)))
+            for (name,), of in usable.groups("divergence")
+        ]
+        panels.append(Panel(title, x_label, y_label, tuple(drawn), "log", scale))
     caption = (
         "Optimal robust value of the first state with a penalty λ (left) and within a radius ρ (middle), and the "
         "radius that gives the same value as a penalty (right), for six divergences."
     )
-    return Figure("equivalence", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), panels)
-
-
-def _reading(stay: float, records: Table) -> str:
     gaps = np.abs(records["penalized"] - records["matched"])
-    at = records.take(np.abs(np.log(records["weight"])) == np.abs(np.log(records["weight"])).min())
+    distance = np.abs(np.log(records["weight"]))
+    at = records.take(distance == distance.min())
     matches = ", ".join(f"{_NAMES.get(name, name)} {of['radius'][0]:.3g}" for (name,), of in at.groups("divergence"))
-    return (
-        f"At p = {stay:g}, every λ has a ρ with the same value: over all divergences the two differ by at most "
-        f"{gaps.max():.1g}. The radius that matches λ = {at['weight'][0]:.3g}: {matches}."
+    reading = (
+        f"At p = {records['stay'][0]:g}, every λ has a ρ with the same value: over all divergences the two differ by "
+        f"at most {gaps.max():.1g}. The radius that matches λ = {at['weight'][0]:.3g}: {matches}."
     )
+    return caption, reading, panels
 
 
-EXPERIMENT = Experiment("equivalence", TITLE, Params, tasks, measure, figure)
+EXPERIMENT = Experiment("equivalence", "Penalty and radius (Theorem 3.1)", Params, tasks, measure, draw)

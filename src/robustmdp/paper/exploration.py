@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustmdp._arrays import FloatArray
 from robustmdp.paper import curves
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import OnLoop, Replications
-from robustmdp.paper.work import (
-    Experiment,
-    Item,
-    build_chain,
-    build_penalty,
-    product,
-    replicate,
-    rows,
-    seed_groups,
-    solve_exactly,
-    timed,
-)
+from robustmdp.paper.figures import Key, Panel
+from robustmdp.paper.params import Budgets, Divergence, OnLoop, Replications, Seeds, Weight, changes
+from robustmdp.paper.runs import build_chain, build_learner, build_penalty, measure_final_errors, solve_exactly
+from robustmdp.paper.work import Drawing, Experiment, Item, combine, seed_groups, timed
 from robustmdp.table import Table
 
-if TYPE_CHECKING:
-    from robustmdp.models import MDP
-
-TITLE = "Behaviour that follows what is learned"
 _CHAIN, _SWIM = "chain", "river-swim"
 _WORLDS = {_CHAIN: "chain that returns", _SWIM: "river swim"}
 _NAMES = {
@@ -48,25 +33,26 @@ class Params(OnLoop, Replications):
     Rows: world, stay, restart, behaviour, budget, seed, samples, error, loss, rarest (visits of a pair).
     """
 
-    seeds: Annotated[int, "Replications of each setting"] = 10
-    divergence: Annotated[str, "One of chi2, kl, tv, burg, hellinger, js, cr:K"] = "chi2"
-    weight: Annotated[float, "Penalty lambda"] = 1.0
+    seeds: Seeds = 10
+    divergence: Divergence = "chi2"
+    weight: Weight = 1.0
     epsilon: Annotated[float, "Probability of a random action"] = 0.1
-    budgets: Annotated[tuple[int, ...], "Samples"] = (1_000, 3_162, 10_000, 31_623)
-    quick: ClassVar[Mapping[str, Any]] = {"seeds": 3, "budgets": (1_000, 3_162)}
+    budgets: Budgets = (1_000, 3_162, 10_000, 31_623)
+    quick = changes(seeds=3, budgets=(1_000, 3_162))
 
 
 def tasks(params: Params) -> list[Item]:
     """One per world, behaviour, budget and group of seeds."""
-    shared = {
-        "restart": params.restart,
-        "discount": params.discount,
-        "divergence": params.divergence,
-        "weight": params.weight,
-        "epsilon": params.epsilon,
-    }
-    levels = {"world": _WORLDS, "stay": params.stay, "behaviour": _NAMES, "budget": params.budgets}
-    return [{**item, **shared} for item in product(**levels, seeds=seed_groups(params.seeds))]
+    return combine(
+        world=_WORLDS,
+        **params.chain,
+        behaviour=_NAMES,
+        budget=params.budgets,
+        seeds=seed_groups(params.seeds),
+        divergence=params.divergence,
+        weight=params.weight,
+        epsilon=params.epsilon,
+    )
 
 
 def prefer_rare(state: int, step: int, q: FloatArray, visits: npt.NDArray[np.uint32]) -> FloatArray:
@@ -81,79 +67,56 @@ def prefer_rare(state: int, step: int, q: FloatArray, visits: npt.NDArray[np.uin
     return shares
 
 
-def _behaviour(item: Item) -> Any:
+@timed
+def measure(item: Item) -> Table:
+    """Errors and losses of some replications."""
+    from robustmdp import problems
     from robustmdp.learning import EpsilonGreedy
     from robustmdp.learning.schedules import Polynomial
 
-    return {
+    behaviours: dict[str, Any] = {
         "uniform": None,
         "greedy": EpsilonGreedy(item["epsilon"]),
         "annealed": EpsilonGreedy(Polynomial(1.0, 0.25)),
         "counts": prefer_rare,
-    }[item["behaviour"]]
-
-
-def _world(item: Item) -> MDP:
-    from robustmdp import problems
-
-    return build_chain(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
-
-
-@timed
-def measure(item: Item) -> Table:
-    """Errors and losses of some replications."""
-    from robustmdp.learning import MarkovianQLearning
-
-    mdp, ambiguity = _world(item), build_penalty(item)
-    exact = solve_exactly(mdp, ambiguity)
-    learner, budget = MarkovianQLearning(ambiguity, _behaviour(item)), item["budget"]
-    learned = replicate(learner, mdp, budget, seeds=item["seeds"], reference=exact.q, record_every=budget)
-    reached = [solve_exactly(mdp, ambiguity, policy=solution.policy).value[0] for solution in learned]
-    return rows(
+    }
+    mdp = build_chain(item) if item["world"] == _CHAIN else problems.river_swim(discount=item["discount"])
+    ambiguity = build_penalty(item)
+    best = float(solve_exactly(mdp, ambiguity).value[0])
+    return measure_final_errors(
         item,
-        seed=np.array(item["seeds"]),
-        samples=np.array([solution.samples for solution in learned]),
-        error=np.array([solution.trace["error"][-1] for solution in learned]),
-        loss=np.maximum(float(exact.value[0]) - np.array(reached), 0.0),
-        rarest=np.array([int(mdp.pairs(np.asarray(solution.visits)).min()) for solution in learned]),
+        mdp,
+        build_learner("markovian", ambiguity, behaviour=behaviours[item["behaviour"]]),
+        loss=lambda learned: max(best - solve_exactly(mdp, ambiguity, policy=learned.policy).value[0], 0.0),
+        rarest=lambda learned: int(mdp.pairs(np.asarray(learned.visits)).min()),
     )
 
 
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """Error and loss against samples, for each world."""
-    stay = curves.shown(records)
-    here, panels = records.where(stay=stay), []
+    panels, parts = [], []
     for world, title in _WORLDS.items():
-        of = here.where(world=world)
+        runs = curves.named(records.where(world=world), "behaviour", _NAMES)
         for column, label in (("error", "max |Q − Q*|"), ("loss", "robust value lost at the first state")):
-            drawn = tuple(_curve(of.where(behaviour=name), column, _NAMES[name]) for name in _NAMES)
+            drawn = tuple(
+                curves.mean_curve(of, "budget", Key("behaviour", _NAMES[name]), of=column, style="line+points")
+                for name, of in runs
+            )
             panels.append(Panel(title, "samples", label, drawn, "log", "log" if column == "error" else "linear"))
+        last = [(name, curves.last(of, "budget")) for name, of in runs]
+        ends = [f"{_NAMES[name]} {of['error'].mean():.3g} and {of['loss'].mean():.2g}" for name, of in last]
+        parts.append(f"{title}: {', '.join(ends)}")
     caption = (
         "Error of Q, and what the learned policy loses of the robust value at the first state, against the samples of "
-        f"one trajectory of the default learner: behaviour that is uniform, ε-greedy (ε = {here['epsilon'][0]:g}), or "
-        f"prefers actions in proportion to 1/(1 + visits); λ = {here['weight'][0]:g}, means of "
-        f"{len(here.values('seed'))} seeds with 95 % bands."
+        f"one trajectory of the default learner: behaviour that is uniform, ε-greedy (ε = {records['epsilon'][0]:g}), "
+        f"or prefers actions in proportion to 1/(1 + visits); λ = {records['weight'][0]:g}, means of "
+        f"{len(records.values('seed'))} seeds with 95 % bands."
     )
-    return Figure("exploration", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
-
-
-def _curve(records: Table, column: str, name: str) -> Curve:
-    x, values = curves.by_seed(records, "budget", column)
-    return Curve(Key("behaviour", name), x, *curves.band(values), "line+points")
-
-
-def _reading(stay: float, records: Table) -> str:
-    last = records.take(records["budget"] == records["budget"].max())
-    parts = []
-    for world, title in _WORLDS.items():
-        ends = []
-        for name, words in _NAMES.items():
-            of = last.where(world=world, behaviour=name)
-            ends.append(f"{words} {of['error'].mean():.3g} and {of['loss'].mean():.2g}")
-        parts.append(f"{title}: {', '.join(ends)}")
-    return (
-        f"Errors of Q and losses of the policy after {last['budget'][0]:,} samples at p = {stay:g}. {'; '.join(parts)}."
+    reading = (
+        f"Errors of Q and losses of the policy after {records['budget'].max():,} samples at "
+        f"p = {records['stay'][0]:g}. {'; '.join(parts)}."
     )
+    return caption, reading, panels
 
 
-EXPERIMENT = Experiment("exploration", TITLE, Params, tasks, measure, figure)
+EXPERIMENT = Experiment("exploration", "Behaviour that follows what is learned", Params, tasks, measure, draw)

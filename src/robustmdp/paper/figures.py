@@ -1,4 +1,4 @@
-"""What a figure of an experiment shows: curves on panels, and diagrams of worlds."""
+"""What a figure of an experiment shows: curves on panels, and diagrams of chains."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from robustmdp._arrays import FloatArray
 
 Scale = Literal["linear", "log"]
 Style = Literal["line", "dashed", "dotted", "points", "line+points"]
-
-_MOST_NAMES = 3  # curves of one style that the legend tells apart
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Key:
 class Curve:
     """y against x, in the colour of its key; a band from low to high where given, an interval each for points.
 
-    `name` tells apart curves of one key, on hover and, where styles differ, in the legend.
+    `name` tells apart curves of one key: it is in the legend where a figure has several styles.
     """
 
     key: Key
@@ -57,18 +55,8 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Node:
-    """A state at a place; `detail` is shown on hover."""
-
-    name: str
-    x: float
-    y: float
-    detail: str = ""
-
-
-@dataclass(frozen=True)
 class Arrow:
-    """A transition from node to node (by position in the list), labelled; a loop where both are the same.
+    """A transition from node to node, by position, labelled; a loop where both are the same.
 
     `bend` is the height of its arc, positive to the left of its direction; a loop stands above its node (positive)
     or below it.
@@ -83,16 +71,16 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Diagram:
-    """A world as nodes and arrows, without axes."""
+    """A chain: named nodes in a row, one apart, and arrows between them."""
 
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[str, ...]
     arrows: tuple[Arrow, ...]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side, what they show, and what is to be read off them.
+    """Panels side by side or diagrams one below the other, what they show, and what is to be read off them.
 
     `name` is that of its files; `caption` says what is drawn, `reading` what the numbers in it say.
     """
@@ -115,40 +103,3 @@ def keys_of(figure: Figure) -> list[Key]:
     found = list(dict.fromkeys(part.key for part in parts))
     kinds = list(dict.fromkeys(key.kind for key in found))
     return sorted(found, key=lambda key: (kinds.index(key.kind), 0.0 if isinstance(key.value, str) else key.value))
-
-
-def style_of(figure: Figure, key: Key) -> Style:
-    """How a key's curves are drawn where they agree, else a plain line."""
-    styles = {curve.style for curve in curves_of(figure) if curve.key == key}
-    return styles.pop() if len(styles) == 1 else "line"
-
-
-def styles_of(figure: Figure) -> list[tuple[Style, str]]:
-    """Styles with the names of their curves, where there are several styles."""
-    names: dict[Style, dict[str, None]] = {}
-    for curve in curves_of(figure):
-        names.setdefault(curve.style, {}).update({curve.name: None} if curve.name else {})
-    if len(names) < 2:
-        return []
-    return [(style, ", ".join(named)) for style, named in names.items() if 1 <= len(named) <= _MOST_NAMES]
-
-
-def rows_of(figure: Figure) -> list[tuple[int, ...]]:
-    """The numbers of its panels, row by row: diagrams alone, others in up to three columns."""
-    rows: list[tuple[int, ...]] = []
-    waiting: list[int] = []
-    for number, panel in enumerate(figure.panels):
-        if isinstance(panel, Panel):
-            waiting.append(number)
-        if not isinstance(panel, Panel) or len(waiting) == columns_of(figure):
-            rows += [tuple(waiting)] if waiting else []
-            waiting = []
-        if not isinstance(panel, Panel):
-            rows.append((number,))
-    return rows + ([tuple(waiting)] if waiting else [])
-
-
-def columns_of(figure: Figure) -> int:
-    """How many panels stand side by side."""
-    count = sum(isinstance(panel, Panel) for panel in figure.panels)
-    return 2 if count == 4 else max(1, min(count, 3))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,9 +39,14 @@ class Folder:
         mark = where / _MARK
         _make(where)
         if mark.exists():
-            _check_version(mark)
+            _check_version(where, _read_mark(mark))
         else:
-            _refuse_unknown(where)
+            unknown = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
+            _checks.must(
+                not unknown,
+                f"the output folder must be empty or one of this command's: {where} holds {', '.join(unknown)} of "
+                "unknown origin",
+            )
             with replace_file(mark) as part:
                 part.write_bytes(msgspec.json.encode({"robustmdp": __version__}) + b"\n")
         with mark.open("rb") as lock:  # the system lets go of it however we end
@@ -70,10 +74,10 @@ class Folder:
             return None
         _checks.must(path.is_file(), f"the records must be a file: {path} is none")
         table = read_table(path)
-        version, made = table.notes.get("version"), table.notes.get("parameters")
-        _checks.must(version == __version__, _other_version(path, version))
-        if params is not None and made != _plain(asdict(params)):
-            wanted = _plain(asdict(params))
+        _check_version(path, table.notes.get("version"))
+        made: Any = table.notes.get("parameters")
+        wanted = made if params is None else msgspec.json.decode(msgspec.json.encode(params))  # as a file has them
+        if made != wanted:
             differing = [key for key in wanted if not isinstance(made, dict) or made.get(key) != wanted[key]]
             _checks.fail(
                 f"{path} was made with other parameters ({', '.join(differing) or 'other names'}): choose another "
@@ -81,9 +85,10 @@ class Folder:
             )
         return _without_checksum(table, path)
 
-    def present(self) -> list[str]:
-        """The experiments whose records are here."""
-        return [name for name in NAMES if self.records(name).exists()]
+    def complete(self, planned: Mapping[str, Any] | None = None) -> dict[str, Table]:
+        """All records that are here; refused as in `found`."""
+        found = {name: self.found(name, (planned or {}).get(name)) for name in NAMES}
+        return {name: table for name, table in found.items() if table is not None}
 
     def keep(self, name: str, table: Table) -> None:
         """Write the records of an experiment."""
@@ -145,15 +150,6 @@ def _make(where: Path) -> None:
         _checks.fail(f"the output folder must be one that can be written: {where} ({problem.strerror})")
 
 
-def _refuse_unknown(where: Path) -> None:
-    unknown = [name for name in (*_CONTENTS, _UNFINISHED) if (where / name).exists()]
-    _checks.must(
-        not unknown,
-        f"the output folder must be empty or one of this command's: {where} holds {', '.join(unknown)} of unknown "
-        "origin",
-    )
-
-
 def _take(lock: IO[bytes], where: Path) -> None:
     try:
         import fcntl
@@ -165,21 +161,16 @@ def _take(lock: IO[bytes], where: Path) -> None:
         _checks.fail(f"the output folder must not be in use: another call is writing to {where}")
 
 
-def _check_version(mark: Path) -> None:
+def _read_mark(mark: Path) -> str | None:
     try:
-        version = msgspec.json.decode(mark.read_bytes(), type=dict[str, str]).get("robustmdp")
+        return msgspec.json.decode(mark.read_bytes(), type=dict[str, str]).get("robustmdp")
     except (msgspec.MsgspecError, OSError) as problem:
         _checks.fail(f"{mark} must be a file of this command's: {problem}")
-    _checks.must(version == __version__, _other_version(mark.parent, version))
 
 
-def _other_version(path: str | os.PathLike[str], version: Any) -> str:
-    return (
+def _check_version(path: Path, version: Any) -> None:
+    _checks.must(
+        version == __version__,
         f"{path} holds records of robustmdp {version or 'unknown'}, which {__version__} neither mixes with its own nor "
-        "overwrites: choose another --out"
+        "overwrites: choose another --out",
     )
-
-
-def _plain(parameters: dict[str, Any]) -> Any:
-    """As a file gives them back."""
-    return msgspec.json.decode(msgspec.json.encode(parameters))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from robustmdp.paper import claims, curves
-from robustmdp.paper.claims import Claim, Finding, Verdict
-from robustmdp.paper.figures import Curve, Figure, Panel
-from robustmdp.paper.params import OnLoop, Penalties, Replications
-from robustmdp.paper.work import Experiment, Item, build_penalty, product, seed_groups, timed, trace_errors
+from robustmdp.paper.claims import Finding
+from robustmdp.paper.figures import Curve, Key, Panel
+from robustmdp.paper.params import InnerSteps, OnLoop, Penalties, Replications, Rounds, Transitions, changes
+from robustmdp.paper.runs import build_learner, build_penalty, trace_errors
+from robustmdp.paper.work import Drawing, Experiment, Item, Judgements, combine, seed_groups, timed
 from robustmdp.table import Table
 
-TITLE = "Convergence on one trajectory"
 LITERAL, PAPER, DEFAULT, ALGORITHM_1 = "algorithm-2-literal", "algorithm-2", "default", "algorithm-1"
 NAMES = {
     LITERAL: "Algorithm 2, to the letter",
@@ -36,63 +35,56 @@ class Params(OnLoop, Penalties, Replications):
     Rows: algorithm, stay, restart, weight, behaviour, seed, step, samples, error, status.
     """
 
-    transitions: Annotated[int, "Transitions T of Algorithm 2"] = 4_000_000
+    transitions: Transitions = 4_000_000
     behaviour: Annotated[float, "Probability pi of action 1"] = 0.5
-    rounds: Annotated[int, "Outer iterations T of Algorithm 1"] = 1000
-    inner_steps: Annotated[int, "Inner iterations T' of Algorithm 1"] = 100
-    quick: ClassVar[Mapping[str, Any]] = {"seeds": 8, "transitions": 200_000, "rounds": 100}
+    rounds: Rounds = 1000
+    inner_steps: InnerSteps = 100
+    quick = changes(seeds=8, transitions=200_000, rounds=100)
 
 
 def tasks(params: Params) -> list[Item]:
     """One per algorithm, world, weight and group of seeds."""
-    algorithms = [PAPER, DEFAULT, ALGORITHM_1]
-    if params.divergence == "chi2":  # to the letter, nothing keeps the others inside their domain
-        algorithms.insert(0, LITERAL)
-    shared = {
-        "restart": params.restart,
-        "discount": params.discount,
-        "divergence": params.divergence,
-        "behaviour": params.behaviour,
-    }
     listed = []
-    for item in product(algorithm=algorithms, stay=params.stay, weight=params.weights, seeds=seed_groups(params.seeds)):
-        first = item["algorithm"] == ALGORITHM_1
-        steps, inner = (params.rounds, params.inner_steps) if first else (params.transitions, 0)
-        listed.append({**item, **shared, "steps": steps, "inner_steps": inner})
+    for algorithm in NAMES:
+        if algorithm == LITERAL and params.divergence != "chi2":
+            continue  # to the letter, nothing keeps the others inside their domain
+        is_first = algorithm == ALGORITHM_1
+        listed += combine(
+            algorithm=algorithm,
+            **params.chain,
+            **params.penalties,
+            seeds=seed_groups(params.seeds),
+            behaviour=params.behaviour,
+            steps=params.rounds if is_first else params.transitions,
+            inner_steps=params.inner_steps if is_first else 0,
+        )
     return listed
-
-
-def learner_of(item: Item, ambiguity: Any) -> Any:
-    """The algorithm of an item."""
-    from robustmdp.learning import GenerativeQLearning, MarkovianQLearning
-
-    if item["algorithm"] == ALGORITHM_1:
-        return GenerativeQLearning.paper(ambiguity, item["inner_steps"])
-    chances = np.array([item["behaviour"], 1.0 - item["behaviour"]])
-    if item["algorithm"] == DEFAULT:
-        return MarkovianQLearning(ambiguity, chances)
-    return MarkovianQLearning.paper(ambiguity, chances, literal=item["algorithm"] == LITERAL)
 
 
 @timed
 def measure(item: Item) -> Table:
     """Some replications of one algorithm; ours starts at 0, the paper's at the largest value."""
-    learner = learner_of(item, build_penalty(item))
-    start = 0.0 if item["algorithm"] == DEFAULT else 1.0 / (1.0 - item["discount"])
+    penalty, start = build_penalty(item), 1.0 / (1.0 - item["discount"])
+    behaviour = np.array([item["behaviour"], 1.0 - item["behaviour"]])
+    if item["algorithm"] == ALGORITHM_1:
+        learner = build_learner("algorithm-1", penalty, item["inner_steps"])
+    elif item["algorithm"] == DEFAULT:
+        learner, start = build_learner("markovian", penalty, behaviour=behaviour), 0.0
+    else:
+        is_literal = item["algorithm"] == LITERAL
+        learner = build_learner("algorithm-2", penalty, behaviour=behaviour, literal=is_literal)
     return trace_errors(item, learner, start=start, every=max(1, item["steps"] // (10 * _POINTS)), dense=10)
 
 
-def check(records: Table) -> list[Claim]:
+def judge(records: Table) -> Judgements:
     """Claims 9, 10 and 22, about Algorithm 2 with V projected; to the letter it leaves the numbers."""
-    found = []
-    for (stay, restart), of in records.groups("stay", "restart"):
-        world = f"q = {restart:g}, π = {of['behaviour'][0]:g}"
-        steps = int(of.where(algorithm=PAPER)["step"].max())
-        found.append(Claim(9, f"{NAMES[PAPER]}, T = {steps:,}, {world}", stay, _bad_then_good(of)))
-        setting = f"{NAMES[PAPER]}, and Algorithm 1 in the same world, {world}"
-        for number, chosen in ((10, of), (22, of.take(of["weight"] >= _NOT_EXEMPT))):
-            if (finding := _against_algorithm_1(chosen)) is not None:
-                found.append(Claim(number, setting, stay, finding))
+    world = f"q = {records['restart'][0]:g}, π = {records['behaviour'][0]:g}"
+    steps = int(records.where(algorithm=PAPER)["step"].max())
+    found = [(9, f"{NAMES[PAPER]}, T = {steps:,}, {world}", _bad_then_good(records))]
+    setting = f"{NAMES[PAPER]}, and Algorithm 1 in the same world, {world}"
+    for number, of in ((10, records), (22, records.take(records["weight"] >= _NOT_EXEMPT))):
+        if len(of.where(algorithm=ALGORITHM_1)):
+            found.append((number, setting, _against_algorithm_1(of)))
     return found
 
 
@@ -111,142 +103,109 @@ def _bad_then_good(records: Table) -> Finding:
     """The smallest lambda ends above 5 % of its first error and worse than all others, the two largest below."""
     paper = records.where(algorithm=PAPER)
     weights, errors = curves.by_seed(curves.last(paper), "weight")
-    _, first = curves.by_seed(paper.where(step=0), "weight")
-    labels = [f"{weight:g}" for weight in weights]
-    endings = [_Ending(label, *claims.mean_interval(errors[:, i] / first[:, i])) for i, label in enumerate(labels)]
-    shares = ", ".join(map(str, endings))
-    numbers = f"final error by λ as a share of the first: {shares}; {_diverged(records)}"
+    shares = errors / curves.by_seed(paper.where(step=0), "weight")[1]
+    names = curves.labels(weights)
+    endings = [_Ending(*each) for each in zip(names, shares.mean(axis=0), curves.half_width(shares), strict=True)]
+    numbers = f"final error by λ as a share of the first: {', '.join(map(str, endings))}; {_count_diverged(records)}"
     test = (
         f"95 % intervals below {_CONVERGED:.0%} for the two largest λ and above it for the smallest, and t intervals "
         f"({claims.LEVEL:.0%} for all together) of the smallest against the others, {len(errors)} seeds"
     )
-    if len(labels) < 2:
+    if len(names) < 2:
         return Finding("within noise", numbers, test, "One level is neither small nor large.")
-    steps = [
-        claims.compare(errors[:, 0], errors[:, i], f"λ {labels[0]} to {label}", len(labels) - 1)
-        for i, label in enumerate(labels[1:], 1)
-    ]
-    verdict, why = _joined(steps, endings[0], endings[1:][-2:])
-    return Finding(verdict, numbers, test, why)
-
-
-def _joined(steps: list[claims.Comparison], small: _Ending, large: list[_Ending]) -> tuple[Verdict, str]:
-    """Every step must be down, the smallest lambda end far away and the large ones near."""
+    others = [f"λ {names[0]} to {name}" for name in names[1:]]
+    steps = claims.compare_each(np.repeat(errors[:, :1], len(others), axis=1), errors[:, 1:], others)
+    small, large = endings[0], endings[1:][-2:]
     against = [f"the error does not fall from {step}" for step in steps if step.sign() > 0]
     if small.share + small.margin < _CONVERGED:
         against.append(f"the smallest λ comes down to a small share of its first error, too ({small})")
     against += [f"the error ends far away at λ = {each}" for each in large if each.share - each.margin > _CONVERGED]
-    if against:
-        return "does not hold", f"Against it: {'; '.join(against)}."
     unclear = [f"from {step}" for step in steps if step.sign() >= 0]
-    unclear += [f"from {_CONVERGED:.0%} at λ {each}" for each in (small, *large) if _near(each)]
-    return ("within noise", f"No significant difference {', '.join(unclear)}.") if unclear else ("holds", "")
+    # Of one seed nothing can be told.
+    near = [each for each in (small, *large) if not abs(each.share - _CONVERGED) > each.margin]
+    unclear += [f"from {_CONVERGED:.0%} at λ {each}" for each in near]
+    return claims.conclude(
+        numbers,
+        test,
+        f"Against it: {'; '.join(against)}." if against else "",
+        f"No significant difference {', '.join(unclear)}." if unclear else "",
+    )
 
 
-def _near(ending: _Ending) -> bool:
-    """Cannot be told from the share that counts as converged; of one seed nothing can."""
-    return not abs(ending.share - _CONVERGED) > ending.margin
-
-
-def _diverged(records: Table) -> str:
+def _count_diverged(records: Table) -> str:
     literal = records.where(algorithm=LITERAL)
     if not len(literal):
         return "to the letter only chi-square can run"
     shares = []
     for (weight,), of in literal.groups("weight"):
-        seeds = len(of.values("seed"))
-        gone = len(of.where(status="diverged").values("seed"))
-        shares.append(f"{weight:g}: {gone}/{seeds}")
+        diverged = of.where(status="diverged").values("seed")
+        shares.append(f"{weight:g}: {len(diverged)}/{len(of.values('seed'))}")
     return f"runs that diverge to the letter {', '.join(shares)}"
 
 
-def _against_algorithm_1(records: Table) -> Finding | None:
+def _against_algorithm_1(records: Table) -> Finding:
     """Errors at the last record up to 1e6 samples (or the most that both have)."""
-    one, two = records.where(algorithm=ALGORITHM_1), records.where(algorithm=PAPER)
-    if not len(one):
-        return None
-    budget = min(_SAMPLES_OF_THE_CLAIM, int(one["samples"].max()), int(two["samples"].max()))
-    weights, first = curves.by_seed(_at(one, budget), "weight")
-    _, second = curves.by_seed(_at(two, budget), "weight")
-    steps = [
-        claims.compare(first[:, i], second[:, i], f"λ = {weight:g}", len(weights)) for i, weight in enumerate(weights)
-    ]
+    runs = [records.where(algorithm=algorithm) for algorithm in (ALGORITHM_1, PAPER)]
+    budget = min(_SAMPLES_OF_THE_CLAIM, *(int(of["samples"].max()) for of in runs))
+    one, two = (curves.last(of.take(of["samples"] <= budget)) for of in runs)
+    weights, first = curves.by_seed(one, "weight")
+    _, second = curves.by_seed(two, "weight")
+    what = f"of Algorithms 1 and 2 at {one['samples'][0]:,} and {two['samples'][0]:,} samples"
+    complaint = "Algorithm 2's error is larger"
+    found, steps = claims.smaller_at_every_weight(weights, first, second, what, complaint)
     ratios = first.mean(axis=0) / second.mean(axis=0)
-    numbers = ", ".join(
-        f"λ = {weight:g}: {first[:, i].mean():.3g} and {second[:, i].mean():.3g}" for i, weight in enumerate(weights)
-    )
-    taken = f"{_at(one, budget)['samples'][0]:,} and {_at(two, budget)['samples'][0]:,} samples"
-    text = f"errors of Algorithms 1 and 2 at {taken}: {numbers}"
-    test = f"t intervals at every λ, {claims.LEVEL:.0%} for all together, {len(first)} seeds"
-    against = [step for step in steps if step.sign() > 0]
-    if against:
-        better = [f"{ratio:.2g} at {step.label}" for step, ratio in zip(steps, ratios, strict=True) if step.sign() < 0]
-        rest = f" Elsewhere it is smaller, by factors of {', '.join(better)}." if better else ""
-        return Finding(
-            "does not hold", text, test, f"Algorithm 2's error is larger at {', '.join(map(str, against))}.{rest}"
-        )
-    if all(step.sign() < 0 for step in steps):
-        return Finding("holds", text, test)
-    unclear = ", ".join(step.label for step in steps if step.sign() == 0)
-    return Finding("within noise", text, test, f"No significant difference at {unclear}.")
+    better = [f"{ratio:.2g} at {step.label}" for step, ratio in zip(steps, ratios, strict=True) if step.sign() < 0]
+    if found.verdict == "does not hold" and better:
+        return found._replace(why=f"{found.why} Elsewhere it is smaller, by factors of {', '.join(better)}.")
+    return found
 
 
-def _at(records: Table, samples: int) -> Table:
-    """The last record of every run within a number of samples."""
-    within = records.take(records["samples"] <= samples)
-    return curves.last(within)
-
-
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """One panel per algorithm on the trajectory; the paper's, with bands and without, first."""
-    stay = curves.shown(records)
-    here = records.where(stay=stay)
     panels = []
-    for algorithm in (PAPER, DEFAULT, LITERAL):
-        of = here.where(algorithm=algorithm)
-        groups = list(of.take(np.isfinite(of["error"])).groups("weight")) if len(of) else []
-        for bands in (True, False) if algorithm == PAPER else (True,):
-            drawn = tuple(
-                _median(_complete(run), weight)
-                if algorithm == LITERAL
-                else curves.mean_curve(_complete(run), "step", curves.weight_key(weight), bands=bands)
-                for (weight,), run in groups
-                if len(_complete(run))
-            )
+    for algorithm, bands in ((PAPER, True), (PAPER, False), (DEFAULT, True), (LITERAL, True)):
+        of = records.where(algorithm=algorithm)
+        runs = [(weight, _take_complete(run)) for (weight,), run in of.take(np.isfinite(of["error"])).groups("weight")]
+        drawn = tuple(
+            _draw_median(run, weight)
+            if algorithm == LITERAL
+            else curves.mean_curve(run, "step", Key("λ", weight), bands=bands)
+            for weight, run in runs
+            if len(run)
+        )
+        if drawn:
             title = NAMES[algorithm] + ("" if bands else ", without bands")
-            if not drawn:
-                continue
             panels.append(Panel(title, "transitions", "max |Qₜ − Q*|", drawn, y_scale="log"))
     caption = (
-        f"Deviation of Q against transitions of one trajectory with π = {here['behaviour'][0]:g}, q = "
-        f"{here['restart'][0]:g}; shaded: 95 % confidence interval. To the letter, Algorithm 2 leaves the numbers in "
-        "some runs: its panel shows the median of those that reach the end."
+        f"Deviation of Q against transitions of one trajectory with π = {records['behaviour'][0]:g}, "
+        f"q = {records['restart'][0]:g}; shaded: 95 % confidence interval. To the letter, Algorithm 2 leaves the "
+        "numbers in some runs: its panel shows the median of those that reach the end."
     )
-    return Figure("markovian", f"{TITLE} (p = {stay:g})", caption, _reading(stay, here), tuple(panels))
+    return caption, _read(records), panels
 
 
-def _median(records: Table, weight: float) -> Curve:
+def _draw_median(records: Table, weight: float) -> Curve:
     """What is typical of runs of which some are astronomically far away."""
     x, values = curves.by_seed(records, "step")
-    return Curve(curves.weight_key(weight), x, np.median(values, axis=0), name="median")
+    return Curve(Key("λ", weight), x, np.median(values, axis=0), name="median")
 
 
-def _complete(records: Table) -> Table:
+def _take_complete(records: Table) -> Table:
     """The runs that reached the last step."""
-    done = records["seed"][records["step"] == records["step"].max()]
+    done = curves.last(records)["seed"]
     return records.take(np.isin(records["seed"], done) & (records["status"] != "diverged"))
 
 
-def _reading(stay: float, records: Table) -> str:
+def _read(records: Table) -> str:
     weights, paper = curves.by_seed(curves.last(records.where(algorithm=PAPER)), "weight")
     _, default = curves.by_seed(curves.last(records.where(algorithm=DEFAULT)), "weight")
     ratios = paper.mean(axis=0) / default.mean(axis=0)
     ends = f"{paper[:, 0].mean():.3g} at λ = {weights[0]:g} and {paper[:, -1].mean():.3g} at λ = {weights[-1]:g}"
     return (
-        f"At p = {stay:g} Algorithm 2 (with V projected) ends at {ends}; {_diverged(records)}. The "
+        f"At p = {records['stay'][0]:g} Algorithm 2 (with V projected) ends at {ends}; {_count_diverged(records)}. The "
         f"error of our default after the same transitions is smaller by factors of {ratios.min():.2g} to "
         f"{ratios.max():.2g}."
     )
 
 
-EXPERIMENT = Experiment("markovian", TITLE, Params, tasks, measure, figure, check)
+EXPERIMENT = Experiment("markovian", "Convergence on one trajectory", Params, tasks, measure, draw, judge)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-import numpy as np
-
-from robustmdp.paper.figures import Curve, Figure, Key, Panel
-from robustmdp.paper.params import Record
-from robustmdp.paper.work import Experiment, Item, replicate, rows, timed
+from robustmdp.paper import curves
+from robustmdp.paper.figures import Key, Panel
+from robustmdp.paper.params import Record, changes
+from robustmdp.paper.runs import build_learner, replicate
+from robustmdp.paper.work import Drawing, Experiment, Item, combine, rows, timed
 from robustmdp.table import Table
 
-TITLE = "Memory"
 _NAMES = {
     "algorithm-1": "Algorithm 1",
     "algorithm-2": "Algorithm 2",
@@ -40,7 +38,7 @@ class Params(Record):
     states: Annotated[tuple[int, ...], "Sizes |S| for the learners"] = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
     model_states: Annotated[tuple[int, ...], "Sizes |S| for the model-based way"] = (32, 64, 128, 256, 512)
     discount: Annotated[float, "Discount factor gamma"] = 0.9
-    quick: ClassVar[Mapping[str, Any]] = {"states": (3162, 31_623), "model_states": (32, 128)}
+    quick = changes(states=(3162, 31_623), model_states=(32, 128))
 
 
 def tasks(params: Params) -> list[Item]:
@@ -50,35 +48,35 @@ def tasks(params: Params) -> list[Item]:
         sizes = params.model_states if method == _MODEL_BASED else params.states
         if method == "algorithm-1":  # it asks a simulator from Python, pair by pair
             sizes = tuple(size for size in sizes if size <= _SLOW_BEYOND) or sizes[:1]
-        shared = {"actions": params.actions, "discount": params.discount}
-        listed += [{"method": method, "states": size, **shared} for size in sizes]
+        listed += combine(method=method, states=sizes, actions=params.actions, discount=params.discount)
     return listed
-
-
-def _samples(item: Item) -> int:
-    pairs = item["states"] * item["actions"]
-    return int(_DRAWS_PER_TRANSITION * item["states"] * pairs if item["method"] == _MODEL_BASED else 2 * pairs)
 
 
 @timed
 def measure(item: Item) -> Table:
     """One run, with Python's own account of what NumPy allocated."""
+    from robustmdp.ambiguity import Penalized
+    from robustmdp.divergences import ChiSquare
+
     for module in ("scipy.sparse.csgraph", "scipy.sparse.linalg"):  # planning's lazy imports are not memory, either
         import_module(module)
-    world, learner = _world(item), _learner(item)
-    replicate(learner, world, samples=2 * world.n_pairs, seeds=1)  # what is compiled now is not the learner's memory
+    world, pairs = _build_world(item), item["states"] * item["actions"]
+    shares = {"d_min": 1.0 / pairs, "d_max": 1.0 / pairs} if item["method"] == "algorithm-2" else {}
+    learner = build_learner(item["method"], Penalized(ChiSquare(), 1.0), **shares)
+    samples = _DRAWS_PER_TRANSITION * item["states"] * pairs if item["method"] == _MODEL_BASED else 2 * pairs
+    replicate(learner, world, samples=2 * pairs, seeds=1)  # what is compiled now is not the learner's memory
     gc.collect()
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        (solution,) = replicate(learner, world, samples=_samples(item), seeds=1)
+        (solution,) = replicate(learner, world, samples=samples, seeds=1)
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     return rows(item, samples=[solution.samples], peak_bytes=[peak])
 
 
-def _world(item: Item) -> Any:
+def _build_world(item: Item) -> Any:
     """Uniform over all states, compiled."""
     import numba
 
@@ -93,60 +91,31 @@ def _world(item: Item) -> Any:
     return Simulator(sample, states, item["actions"], item["discount"], (0.0, 1.0))
 
 
-def _learner(item: Item) -> Any:
-    from robustmdp import learning
-    from robustmdp.ambiguity import Penalized
-    from robustmdp.divergences import ChiSquare
-
-    doubt, share = Penalized(ChiSquare(), 1.0), 1.0 / (item["states"] * item["actions"])
-    makers: dict[str, Callable[[], Any]] = {
-        "algorithm-1": lambda: learning.GenerativeQLearning.paper(doubt, 1),
-        "algorithm-2": lambda: learning.MarkovianQLearning.paper(doubt, d_min=share, d_max=share),
-        "generative": lambda: learning.GenerativeQLearning(doubt),
-        "markovian": lambda: learning.MarkovianQLearning(doubt),
-        _MODEL_BASED: lambda: learning.PlugIn(doubt),
-    }
-    return makers[item["method"]]()
-
-
-def figure(records: Table) -> Figure:
+def draw(records: Table) -> Drawing:
     """Bytes against |S||A| for all, and against |S|²|A| for the model-based way."""
-    drawn = [_curve(method, of, of["states"] * of["actions"]) for method, of in _methods(records)]
-    model = records.where(method=_MODEL_BASED)
-    squared = _curve(_MODEL_BASED, model, model["states"] ** 2 * model["actions"])
+    drawn, squared, parts = [], [], []
+    for method, of in curves.named(records, "method", _NAMES):
+        pairs = of["states"] * of["actions"]
+        of = Table({**of.columns, "pairs": pairs, "transitions": pairs * of["states"]})
+        key, style = Key("algorithm", _NAMES[method]), {"style": "line+points"}
+        drawn.append(curves.sorted_curve(of, "pairs", "peak_bytes", key, **style))
+        unit, count, place = "pair", "pairs", "|S||A|"
+        if method == _MODEL_BASED:
+            squared.append(curves.sorted_curve(of, "transitions", "peak_bytes", key, **style))
+            unit, count, place = "transition", "transitions", "|S|²|A|"
+        largest = curves.last(of, "states")
+        peak, size = float(largest["peak_bytes"][0]), int(largest[count][0])
+        parts.append(f"{_NAMES[method]} {peak / size:.0f} bytes per {unit} at {place} = {size:,}")
     panels = (
         Panel("Against |S||A|", "|S||A|", "peak bytes", tuple(drawn), "log", "log"),
-        Panel("Against |S|²|A|", "|S|²|A|", "peak bytes", (squared,), "log", "log"),
+        Panel("Against |S|²|A|", "|S|²|A|", "peak bytes", tuple(squared), "log", "log"),
     )
     caption = (
         "Largest memory during a run (NumPy's arrays, by Python's own account), in a world where any state may follow "
         "any other. The learners hold a few numbers per state and action, beside buffers of a fixed size; the "
         "model-based way holds every transition that it has seen."
     )
-    return Figure("memory", TITLE, caption, _reading(records), panels)
+    return caption, f"{'; '.join(parts)}.", panels
 
 
-def _methods(records: Table) -> list[tuple[str, Table]]:
-    return [(method, records.where(method=method)) for method in _NAMES if len(records.where(method=method))]
-
-
-def _curve(method: str, records: Table, x: Any) -> Curve:
-    order = np.argsort(x)
-    key = Key("algorithm", _NAMES[method])
-    return Curve(key, x[order].astype(np.float64), records["peak_bytes"][order].astype(np.float64), style="line+points")
-
-
-def _reading(records: Table) -> str:
-    parts = []
-    for method, of in _methods(records):
-        largest = int(of["states"].argmax())
-        pairs, peak = int(of["states"][largest] * of["actions"][largest]), float(of["peak_bytes"][largest])
-        if method == _MODEL_BASED:
-            transitions = pairs * int(of["states"][largest])
-            parts.append(f"{_NAMES[method]} {peak / transitions:.0f} bytes per transition at |S|²|A| = {transitions:,}")
-        else:
-            parts.append(f"{_NAMES[method]} {peak / pairs:.0f} bytes per pair at |S||A| = {pairs:,}")
-    return f"{'; '.join(parts)}."
-
-
-EXPERIMENT = Experiment("memory", TITLE, Params, tasks, measure, figure)
+EXPERIMENT = Experiment("memory", "Memory", Params, tasks, measure, draw, draws_all_worlds=True)

@@ -14,7 +14,7 @@ from robustmdp.engine import Engine, Kept
 from robustmdp.engine.kept import key_of
 from robustmdp.io.tables import write_table
 from robustmdp.paper import NAMES, experiment_named
-from robustmdp.paper.claims import Claim, as_table
+from robustmdp.paper.claims import as_table
 from robustmdp.paper.drawing import draw, palette_of
 from robustmdp.paper.folder import TASK, Folder
 from robustmdp.paper.page import LEAD, TITLE, body
@@ -61,12 +61,11 @@ def plan(names: Iterable[str] = (), *, quick: bool = False, **given: Any) -> dic
     for field in given:
         known = any(field in options_of(record) for record in records.values())
         _checks.must(known, f"{field} must be a parameter of a chosen experiment: chosen were {', '.join(records)}")
-    return {name: _params(record, quick, given) for name, record in records.items()}
-
-
-def _params(record: Any, quick: bool, given: Mapping[str, Any]) -> Any:
-    own = {name: value for name, value in given.items() if name in options_of(record)}
-    return record(**{**(record.quick if quick else {}), **own})
+    planned = {}
+    for name, record in records.items():
+        own = {field: value for field, value in given.items() if field in options_of(record)}
+        planned[name] = record(**{**(record.quick if quick else {}), **own})
+    return planned
 
 
 def reproduce(
@@ -82,24 +81,36 @@ def reproduce(
 
     Complete records and finished tasks that are found there are used again, unless `resume` is False.
     """
+    done = 0
     with Folder.opened(out) as folder:
-        for name in folder.present():
-            folder.found(name, planned.get(name))  # what cannot stay is said before anything is computed
-        records = {name: folder.found(name) if resume else None for name in planned}
-        meter = _Meter({name: params for name, params in planned.items() if records[name] is None}, progress)
+        folder.complete(planned)  # what cannot stay is said before anything is computed
+        waiting = {name: params for name, params in planned.items() if not resume or folder.found(name) is None}
+        total = sum(len(experiment_named(name).tasks(params)) for name, params in waiting.items())
         tasks = list(_tasks(planned))  # also those of experiments that an earlier, stopped call completed
         if not resume:
             folder.forget(tasks)
-        for name, params in meter.planned.items():
-            kept = Kept(engine, folder.work, Folder.write_task, Folder.read_task, TASK, partial(meter.advance, name))
+
+        def report(name: str) -> None:
+            if progress is not None:
+                progress(Progress(name, done, total))
+
+        def advance(name: str, item: Item, fresh: bool) -> None:
+            """One task more is done, or was found done."""
+            nonlocal done
+            del item, fresh
+            done += 1
+            report(name)
+
+        for name, params in waiting.items():
+            kept = Kept(engine, folder.work, Folder.write_task, Folder.read_task, TASK, partial(advance, name))
             folder.keep(name, experiment_named(name).run(params, kept))
         folder.forget(tasks)
-        meter.report("drawing")
-        figures = draw_all(folder, engine)
+        report("drawing")
+        reproduction = draw_all(folder, engine)
         if as_csv:
-            for name, table in figures.records.items():
+            for name, table in reproduction.records.items():
                 folder.keep_csv(name, table)
-    return figures
+    return reproduction
 
 
 def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
@@ -108,36 +119,10 @@ def _tasks(planned: Mapping[str, Any]) -> Iterator[str]:
         yield from (key_of(experiment.measure, item) for item in experiment.tasks(params))
 
 
-class _Meter:
-    """Counts the tasks of all experiments."""
-
-    def __init__(self, planned: Mapping[str, Any], report: Callable[[Progress], None] | None) -> None:
-        self.planned, self._report, self._done = planned, report, 0
-        self._tasks = sum(len(experiment_named(name).tasks(params)) for name, params in planned.items())
-
-    def advance(self, name: str, item: Item, fresh: bool) -> None:
-        """One task more is done, or was found done."""
-        del item, fresh
-        self._done += 1
-        self.report(name)
-
-    def report(self, name: str) -> None:
-        """Tell how far everything is."""
-        if self._report is not None:
-            self._report(Progress(name, self._done, self._tasks))
-
-
 def draw_all(folder: Folder, engine: Engine) -> Reproduction:
     """Claims, pictures and page, from the records alone."""
-    records: dict[str, Table] = {}
-    for name in folder.present():
-        found = folder.found(name)
-        if found is not None:
-            records[name] = found
-    claims: list[Claim] = []
-    for name, table in records.items():
-        claims += experiment_named(name).check(table)
-    verdicts = as_table(claims)
+    records = folder.complete()
+    verdicts = as_table([claim for name, table in records.items() for claim in experiment_named(name).check(table)])
     write_table(verdicts, folder.path / "claims.csv")
     figures = {name: experiment_named(name).figure(table) for name, table in records.items()}
     palette = palette_of(figures.values())

@@ -1,10 +1,13 @@
-"""The arguments that the theorems share: positive numbers, ranges of values, names of forms."""
+"""What the theorems share: checks of their arguments, and the step from a bound to a number of samples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from robustmdp import _checks
+
+_LARGEST_COUNT = 1 << 1000
 
 
 def positive(name: str, value: Any) -> float:
@@ -33,3 +36,16 @@ def one_of(kind: str, name: str, known: tuple[str, ...]) -> str:
     if name not in known:
         _checks.nearest(kind, name, known)
     return name
+
+
+def smallest_count(bound: Callable[[int], float], epsilon: float) -> int:
+    """The smallest n >= 1 with bound(n) <= epsilon, for a bound that falls to 0."""
+    high = 1
+    while not bound(high) <= epsilon:
+        high *= 2
+        _checks.must(high < _LARGEST_COUNT, f"epsilon must be within reach of a finite count: got {epsilon:g}")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) <= epsilon else (middle, high)
+    return high

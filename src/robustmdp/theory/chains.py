@@ -112,7 +112,10 @@ def mixing(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) 
     for _ in range(_MIXING_DOUBLINGS + 1):
         contraction = _spread(laws) + _rounding(time)
         if contraction < 1.0:
-            found.append(_from_contraction(contraction, np.array([*times, time]), np.array(distances)))
+            rate = contraction ** (1.0 / time)
+            # Between two times the distance is at most what it was at the first.
+            worst = np.array(distances) * rate ** (1.0 - np.array([*times[1:], time]))
+            found.append(Mixing(float(worst.max()), rate))
         if contraction <= _FORGOTTEN:
             break
         while stride * _POINTS_PER_DOUBLING < time:
@@ -125,13 +128,6 @@ def mixing(mdp: MDP, behaviour: npt.ArrayLike | None = None, *, start: int = 0) 
         bool(found), f"behaviour must let the chain mix: after {time // 2:,} steps it still knows where it began"
     )
     return min(found, key=lambda mixed: mixed.constant / (1.0 - mixed.rate))
-
-
-def _from_contraction(contraction: float, times: IntArray, distances: FloatArray) -> Mixing:
-    """M and rho from the contraction over t0 = times[-1] steps and the distances at the times before."""
-    rate = contraction ** (1.0 / float(times[-1]))
-    # Between two times the distance is at most what it was at the first.
-    return Mixing(float((distances * rate ** (1.0 - times[1:])).max()), rate)
 
 
 def _rounding(steps: int) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal, NamedTuple
 
 from robustmdp import _checks, _types
 from robustmdp.theory import _arguments
-from robustmdp.theory._counting import smallest_count
 
 
 def inner_rate(
@@ -122,22 +122,19 @@ def generative_samples(
     _types.check_arguments(generative_samples, locals())
     epsilon = _arguments.positive("epsilon", epsilon)
     noise = noise_constant(n_pairs, discount, outcome_bound)
-    steps = smallest_count(lambda t: _outer_rate(t, discount, noise, initial_error), epsilon / 2.0)
-
-    def bound(inner_steps: int) -> float:
-        return generative_bound(
-            steps,
-            inner_steps,
-            n_pairs=n_pairs,
-            discount=discount,
-            diameter=diameter,
-            gradient_bound=gradient_bound,
-            outcome_bound=outcome_bound,
-            initial_error=initial_error,
-            form=form,
-        )
-
-    inner_steps = smallest_count(bound, epsilon)
+    steps = _arguments.smallest_count(lambda t: _outer_rate(t, discount, noise, initial_error), epsilon / 2.0)
+    bound = partial(
+        generative_bound,
+        steps,
+        n_pairs=n_pairs,
+        discount=discount,
+        diameter=diameter,
+        gradient_bound=gradient_bound,
+        outcome_bound=outcome_bound,
+        initial_error=initial_error,
+        form=form,
+    )
+    inner_steps = _arguments.smallest_count(bound, epsilon)
     return GenerativeSamples(steps, inner_steps, n_pairs * steps * (inner_steps + 1))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from robustmdp import _checks, _types
 from robustmdp.divergences import ChiSquare
 from robustmdp.theory import _arguments
-from robustmdp.theory._counting import smallest_count
 from robustmdp.theory.chains import Mixing, Occupancy
 from robustmdp.theory.constants import dual_interval, gradient_bound, outcome_bound
 from robustmdp.theory.generative import generative_samples
@@ -50,13 +50,8 @@ def samples_needed(
     discount, weight = _checks.discount(discount), _arguments.positive("weight", weight)
     _arguments.one_of("method", method, ("plug-in", "generative", "markovian"))
     if method == "plug-in":
-
-        def error(samples_per_pair: int) -> float:
-            return statistical_upper_bound(
-                samples_per_pair, n_pairs=pairs, discount=discount, weight=weight, delta=delta
-            )
-
-        return pairs * smallest_count(error, epsilon)
+        error = partial(statistical_upper_bound, n_pairs=pairs, discount=discount, weight=weight, delta=delta)
+        return pairs * _arguments.smallest_count(error, epsilon)
     if method == "generative":
         values = 0.0, 1.0 / (1.0 - discount)
         theta = dual_interval(ChiSquare(), weight, values)
@@ -72,4 +67,4 @@ def samples_needed(
     if occupancy is None or mixing is None:
         _checks.fail("occupancy and mixing must be given for the markovian method: they say how the chain moves")
     setting = MarkovianSetting.chi_square(weight, discount, pairs, occupancy, mixing)
-    return smallest_count(lambda steps: markovian_bound(steps, setting), epsilon)
+    return _arguments.smallest_count(lambda steps: markovian_bound(steps, setting), epsilon)

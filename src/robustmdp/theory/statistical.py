@@ -39,7 +39,12 @@ def statistical_upper_bound(
     [0.3, 5.09, 4.08]
     """
     _types.check_arguments(statistical_upper_bound, locals())
-    n, pairs, discount, weight, delta = _setting(samples_per_pair, n_pairs, discount, weight, delta)
+    n, pairs = (
+        _checks.positive_integer("samples_per_pair", samples_per_pair),
+        _checks.positive_integer("n_pairs", n_pairs),
+    )
+    discount, weight = _checks.discount(discount), _arguments.positive("weight", weight)
+    delta = _arguments.fraction("delta", delta)
     _arguments.one_of("form", form, ("sharp", "proved", "printed"))
     largest_value = 1.0 / (1.0 - discount)
     if form == "sharp":
@@ -70,15 +75,3 @@ def statistical_lower_bound(epsilon: float, *, n_pairs: int, discount: float, we
     if weight < rest / (discount * (3.0 - 2.0 * discount)):
         return rate * weight**2
     return rate * min(1.0 / 16.0, weight * discount * rest / (2.0 * discount - 1.0))
-
-
-def _setting(
-    samples_per_pair: int, n_pairs: int, discount: float, weight: float, delta: float
-) -> tuple[int, int, float, float, float]:
-    return (
-        _checks.positive_integer("samples_per_pair", samples_per_pair),
-        _checks.positive_integer("n_pairs", n_pairs),
-        _checks.discount(discount),
-        _arguments.positive("weight", weight),
-        _arguments.fraction("delta", delta),
-    )
