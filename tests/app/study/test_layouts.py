@@ -11,9 +11,8 @@ from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 import robustmdp as rm
 from robustmdp.app.study import Layout
-from robustmdp.app.study.layout import of_environment
-from robustmdp.app.study.maps import policy_map, shades
-from robustmdp.app.study.names import Names
+from robustmdp.app.study.names import Names, of_environment
+from robustmdp.app.study.policies import policy_map, shades, value_span
 from robustmdp.app.study.study import Study
 
 STEPS = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -110,7 +109,7 @@ def lake() -> tuple[Study, Names]:
 def test_cells_say_what_the_policy_does(lake: tuple[Study, Names]) -> None:
     study, names = lake
     policy, value = study.robust.policy, study.robust.value
-    grid = policy_map(names, policy, value, {3, 6}, "Policy")
+    grid = policy_map(names, policy, value, {3, 6}, "Policy", value_span(names, value))
     arrows = {"left": "←", "down": "↓", "right": "→", "up": "↑"}
     assert names.layout is not None
     assert (grid["columns"], len(grid["cells"])) == (4, 16)
@@ -125,13 +124,20 @@ def test_cells_say_what_the_policy_does(lake: tuple[Study, Names]) -> None:
 
 def test_shades_are_in_the_order_of_values(lake: tuple[Study, Names]) -> None:
     study, names = lake
-    grid = policy_map(names, study.robust.policy, study.robust.value, set(), "Policy")
+    value = study.robust.value
+    grid = policy_map(names, study.robust.policy, value, set(), "Policy", value_span(names, value))
     assert names.layout is not None
     kept = [state for state in range(16) if state not in names.layout.closed]
     order = sorted(kept, key=lambda state: study.robust.value[state])
     found = [int(grid["cells"][state]["kind"][1:]) for state in order]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, len(shades()) - 1)
+
+
+def test_a_rounded_zero_has_no_sign(lake: tuple[Study, Names]) -> None:
+    study, names = lake
+    grid = policy_map(names, study.robust.policy, np.full(16, -1e-7), set(), "Policy", (-1e-7, 0.9))
+    assert {cell["value"] for cell in grid["cells"]} == {"", "0.00"}
 
 
 def relative_luminance(colour: str) -> float:

@@ -64,7 +64,7 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
             unit=options["unit"],
-            told=source.facts,
+            facts=source.facts,
             source="\n".join([*source.code, *choice.code]),
             threads=options["threads"],
             progress=report,

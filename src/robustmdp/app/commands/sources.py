@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Source:
-    """A problem; `code` is the Python that makes it, imports among it; `told` is what a report says of it."""
+    """A problem; `code` is the Python that makes it, imports among it; `facts` are what a report says of it."""
 
     title: str
     mdp: MDP
@@ -88,13 +88,13 @@ def parse_source(
 
 def _environment(word: str, discount: float) -> Source:
     from robustmdp import MDP
-    from robustmdp.app.study import layout
+    from robustmdp.app.study.names import of_environment
 
     environment = parse_environment(word)
     env, name, keywords = environment.make(), environment.identifier, environment.keywords
     mdp = MDP.from_gymnasium(env, discount)
     code = [f"mdp = rm.MDP.from_gymnasium({name!r}, {discount!r}{keywords})"]
-    source = Source(environment.text, mdp, code, layout=layout.of_environment(env))
+    source = Source(environment.text, mdp, code, layout=of_environment(env))
     start = getattr(env.unwrapped, "initial_state_distrib", None)
     if start is not None:
         chosen = [state for state, chance in enumerate(start) if chance > 0]
