@@ -13,8 +13,9 @@ import pytest
 
 import robustmdp as rm
 from app.page.browser import Opened, chromium, opened
+from robustmdp.app.commands.environments import layout_of
 from robustmdp.app.study import Analysis
-from robustmdp.app.study.names import of_environment, short
+from robustmdp.app.study.names import short
 from robustmdp.app.study.nature import rows_of
 from robustmdp.app.study.study import Sweep
 
@@ -34,7 +35,7 @@ def lake() -> Analysis:
     env = gymnasium.make("FrozenLake-v1", map_name="8x8")
     worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.6, 0.8, 0.9])
     return rm.analyse(
-        rm.MDP.from_gymnasium(env, 0.99), held_out=worlds, initial=0, layout=of_environment(env), title="A lake"
+        rm.MDP.from_gymnasium(env, 0.99), held_out=worlds, initial=0, layout=layout_of(env), title="A lake"
     )
 
 

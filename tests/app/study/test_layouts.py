@@ -10,8 +10,9 @@ import pytest
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 import robustmdp as rm
+from robustmdp.app.commands.environments import layout_of
 from robustmdp.app.study import Layout
-from robustmdp.app.study.names import Names, of_environment
+from robustmdp.app.study.names import Names
 from robustmdp.app.study.policies import policy_map, shades, value_span
 from robustmdp.app.study.study import Study
 
@@ -27,7 +28,7 @@ LAKES = {
 @pytest.mark.parametrize("name", LAKES)
 def test_arrows_on_the_lake_lead_where_they_point(name: str) -> None:
     env: Any = gymnasium.make("FrozenLake-v1", is_slippery=False, **LAKES[name]).unwrapped
-    layout = of_environment(env)
+    layout = layout_of(env)
     assert layout is not None
     assert (layout.rows, layout.columns) == env.desc.shape
     assert_arrows(env, layout)
@@ -38,7 +39,7 @@ def test_arrows_on_the_lake_lead_where_they_point(name: str) -> None:
 
 def test_arrows_on_the_cliff_lead_where_they_point() -> None:
     env: Any = gymnasium.make("CliffWalking-v1").unwrapped
-    layout = of_environment(env)
+    layout = layout_of(env)
     assert layout is not None
     assert (layout.rows, layout.columns) == (4, 12)
     assert_arrows(env, layout)
@@ -67,7 +68,7 @@ def assert_arrows(env: Any, layout: Layout) -> None:
 
 @pytest.mark.parametrize("name", ["Taxi-v4", "Blackjack-v1"])
 def test_other_environments_have_no_layout(name: str) -> None:
-    assert of_environment(gymnasium.make(name)) is None
+    assert layout_of(gymnasium.make(name)) is None
 
 
 def test_a_river_is_one_row() -> None:
@@ -102,7 +103,7 @@ def test_a_layout_must_have_a_place_for_each_state() -> None:
 def lake() -> tuple[Study, Names]:
     env = gymnasium.make("FrozenLake-v1", success_rate=0.8)
     worlds = rm.worlds.environments("FrozenLake-v1", 0.95, success_rate=[0.3, 0.4, 0.5, 0.6])
-    analysis = rm.analyse(rm.MDP.from_gymnasium(env, 0.95), held_out=worlds, initial=0, layout=of_environment(env))
+    analysis = rm.analyse(rm.MDP.from_gymnasium(env, 0.95), held_out=worlds, initial=0, layout=layout_of(env))
     return analysis.study, analysis.names
 
 

@@ -43,14 +43,6 @@ def test_a_lead_does_not_hide_the_advice(analysis: Analysis, tmp_path: Path) -> 
     assert "alone:" not in analysis.write(tmp_path / "own.html").read_text()
 
 
-def test_told_is_the_deprecated_name_of_facts(analysis: Analysis) -> None:
-    with pytest.warns(DeprecationWarning, match="told= is now facts="):
-        again = rm.analyse(rm.problems.river_swim(), told=[("from", "a map")])
-    assert again.facts == (("from", "a map"),)
-    with pytest.warns(DeprecationWarning, match=r"Analysis\.told is now Analysis\.facts"):
-        assert analysis.told == analysis.facts
-
-
 def test_where_the_decision_changes(analysis: Analysis) -> None:
     """Who does what, what it gains, and which way nature moves chances."""
     table, _ = tables(section(analysis, "Where robustness changes the decision"))

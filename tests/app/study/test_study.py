@@ -15,7 +15,7 @@ from robustmdp.app.study.headline import headline
 from robustmdp.app.study.nature import rows_of, taken_by_nature
 from robustmdp.app.study.study import Study, sweep
 from robustmdp.planning.solving import solve_or_raise
-from robustmdp.tuning.curve import SetFamily
+from robustmdp.tuning.curve import SetFamily, points_along
 
 TOL = 1e-6  # of the solves, relative to max(1, max |v|)
 
@@ -127,11 +127,11 @@ def test_the_curve_and_the_nominal_model_are_solved_once(monkeypatch: pytest.Mon
 
     def points(mdp: rm.MDP, set_at: Any, levels: Any, *rest: Any, **options: Any) -> Any:
         drawn.extend(levels)
-        return curve.points_along(mdp, set_at, levels, *rest, **options)
+        return points_along(mdp, set_at, levels, *rest, **options)
 
     monkeypatch.setattr(module, "solve_or_raise", solve)
     monkeypatch.setattr(curve, "solve_or_raise", solve)
-    monkeypatch.setattr(module, "points_along", points)
+    monkeypatch.setattr(curve, "points_along", points)
     studied(mdp=rm.problems.machine_replacement())
     assert solved == [rm.Nominal()]
     assert len(drawn) == 30

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustmdp import _checks, _plugins
-from robustmdp.app.commands.environments import PREFIX, parse_environment
+from robustmdp.app.commands.environments import PREFIX, layout_of, parse_environment
 from robustmdp.app.commands.held_out import add_held_out
 from robustmdp.app.commands.words import (
     USUAL_DISCOUNT,
@@ -88,13 +88,12 @@ def parse_source(
 
 def _environment(word: str, discount: float) -> Source:
     from robustmdp import MDP
-    from robustmdp.app.study.names import of_environment
 
     environment = parse_environment(word)
     env, name, keywords = environment.make(), environment.identifier, environment.keywords
     mdp = MDP.from_gymnasium(env, discount)
     code = [f"mdp = rm.MDP.from_gymnasium({name!r}, {discount!r}{keywords})"]
-    source = Source(environment.text, mdp, code, layout=of_environment(env))
+    source = Source(environment.text, mdp, code, layout=layout_of(env))
     start = getattr(env.unwrapped, "initial_state_distrib", None)
     if start is not None:
         chosen = [state for state, chance in enumerate(start) if chance > 0]

@@ -2,22 +2,17 @@
 
 (() => {
   const contents = JSON.parse(document.getElementById("figures").textContent);
-  const config = {
-    responsive: true,
-    displaylogo: false,
-    plotlyServerURL: "",
-    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-  };
+  const buttons = ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"];
+  const config = { responsive: true, displaylogo: false, plotlyServerURL: "", modeBarButtons: [buttons] };
   const cursor = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: "#1d2025", width: 1.5, dash: "5px,3px" } };
   const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
 
   // plotly's script is compressed, so that the page stays small enough to be sent.
   async function loadPlotly() {
-    const packed = atob(document.getElementById("plotly").textContent);
-    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const bytes = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await new Response(unpacked).text();
     document.head.append(script);
   }
 
@@ -39,7 +34,7 @@
       if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
       await Plotly.newPlot(this.div, data, layout, config);
       this.drawn = true;
-      this.div.on("plotly_click", ({ points }) => this.onpick?.(points[0].x, this.isLog()));
+      this.div.on("plotly_click", ({ points }) => this.onpick?.(points[0].x));
       this.mark(this.x);
     }
 
@@ -71,8 +66,10 @@
       this.mark(this.x);
     }
 
-    fit(size) {
-      if (this.drawn) Plotly.relayout(this.div, size ?? { width: this.div.clientWidth, height: this.div.clientHeight });
+    fit(isPrinting) {
+      const { clientWidth, clientHeight } = this.div;
+      const size = isPrinting ? { width: clientWidth, height: clientHeight } : { width: null, height: null };
+      if (this.drawn) Plotly.relayout(this.div, { ...size, autosize: !isPrinting });
     }
   }
 
@@ -84,21 +81,17 @@
       this.steps = [...element.querySelectorAll("button[data-step]")];
       this.frames = [...element.querySelectorAll(".frame")];
       this.shown = Number(this.range.defaultValue);
-      this.range.addEventListener("input", () => this.show());
+      this.range.addEventListener("input", () => this.show(Number(this.range.value)));
       for (const button of this.steps) {
-        button.addEventListener("click", () => this.go(this.shown + Number(button.dataset.step)));
+        button.addEventListener("click", () => this.show(this.shown + Number(button.dataset.step)));
       }
-      for (const figure of figures) figure.onpick = (x, log) => this.pick(x, log);
-      this.show();
+      for (const figure of figures) figure.onpick = (x) => this.pick(x, figure.isLog());
+      this.show(Number(this.range.value));
     }
 
-    go(place) {
+    show(place) {
+      if (this.frames[place] === undefined) return;
       this.range.value = place;
-      this.show();
-    }
-
-    show() {
-      const place = Number(this.range.value);
       this.frames[this.shown].classList.remove("current");
       this.frames[place].classList.add("current");
       this.shown = place;
@@ -110,19 +103,17 @@
         button.setAttribute("aria-disabled", String(beyond)); // not disabled: that would take the focus away
       }
       // However fast it moves, lines are drawn once for each picture on the screen.
-      this.waiting ??= requestAnimationFrame(() => this.mark());
-    }
-
-    mark() {
-      this.waiting = undefined;
-      for (const figure of this.figures) figure.mark(Number(this.frames[this.shown].dataset.x));
+      this.waiting ??= requestAnimationFrame(() => {
+        this.waiting = undefined;
+        for (const figure of this.figures) figure.mark(Number(this.frames[this.shown].dataset.x));
+      });
     }
 
     // The frame nearest to a point of the figure, as the eye sees it on that axis.
     pick(x, log) {
       const seen = (value) => (log ? Math.log(value) : value);
       const distances = this.frames.map((frame) => Math.abs(seen(Number(frame.dataset.x)) - seen(x)));
-      this.go(distances.indexOf(Math.min(...distances)));
+      this.show(distances.indexOf(Math.min(...distances)));
     }
   }
 
@@ -168,10 +159,10 @@
     document.documentElement.dataset.ready = "true";
   }
 
-  for (const [event, size] of [["beforeprint"], ["afterprint", { width: null, height: null, autosize: true }]]) {
+  for (const event of ["beforeprint", "afterprint"]) {
     window.addEventListener(event, () => {
       document.documentElement.classList.toggle("printing", event === "beforeprint");
-      for (const figure of figures) figure.fit(size);
+      for (const figure of figures) figure.fit(event === "beforeprint");
     });
   }
   drawAll();

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,8 +23,6 @@ from robustmdp.models import MDP, Counts
 from robustmdp.tuning.curve import SetAt
 from robustmdp.tuning.trials import families_of
 from robustmdp.tuning.worlds import Models
-
-Facts = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,9 +47,14 @@ class Analysis:
         return render("program.py.j2", "robustmdp.app.study", **self.program)
 
     @property
+    def advice(self) -> str:
+        """The decision and its worth, by this model and its data alone."""
+        return headline(self.study, self.unit)
+
+    @property
     def headline(self) -> str:
-        """The decision and its worth, as the page says it first."""
-        return headline(self.study, self.unit) if self.lead is None else self.lead
+        """What the page says first: the lead, else the advice."""
+        return self.advice if self.lead is None else self.lead
 
     @cached_property
     def figures(self) -> dict[str, Any]:
@@ -61,21 +63,13 @@ class Analysis:
 
     def write(self, path: str | Path) -> Path:
         """One self-contained HTML page; needs plotly and jinja2."""
-        opening = "" if self.lead is None else headline(self.study, self.unit)
-        sections = body(self.study, self.names, self.facts, self.extra, self.figures, self.code, opening)
         own = {
             f"{slug(heading)}-{number}": item
             for heading, items in self.extra.items()
             for number, item in enumerate(items, 1)
             if hasattr(item, "to_plotly_json")
         }
-        return write_page(Path(path), self.title, self.headline, sections, {**self.figures, **own})
-
-    @property
-    def told(self) -> tuple[tuple[str, str], ...]:
-        """Deprecated: the former name of `facts`."""
-        warnings.warn("Analysis.told is now Analysis.facts", DeprecationWarning, stacklevel=2)
-        return self.facts
+        return write_page(Path(path), self.title, self.headline, body(self), {**self.figures, **own})
 
     def _fields(self) -> _display.Fields:
         advice = self.study.suggestion
@@ -109,12 +103,11 @@ def analyse(
     title: str = "How robust should the decision be?",
     lead: str | None = None,
     unit: str = "",
-    facts: Facts = (),
+    facts: Sequence[tuple[str, str]] = (),
     extra: Mapping[str, Sequence[Any]] | None = None,
     source: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-    told: Facts | None = None,
 ) -> Analysis:
     """Study a problem: advice, robustness curve, stress test, and where decisions change.
 
@@ -133,7 +126,6 @@ def analyse(
     source : Python that makes `mdp` (and `counts` or `held_out`), for the program that the page ends with; by default
         it says that these are yours
     progress : called with (part, share done)
-    told : the former name of `facts`, deprecated
 
     >>> from robustmdp import problems
     >>> analyse(problems.river_swim(), initial=0).study.sweep.points[0].robust.status.code
@@ -143,9 +135,6 @@ def analyse(
         layout is None or layout.n_states == mdp.n_states,
         f"the layout must have a place for each of the {mdp.n_states} states: got {layout and layout.n_states}",
     )
-    if told is not None:
-        warnings.warn("told= is now facts=", DeprecationWarning, stacklevel=2)
-        facts = told
     known = held_out if held_out is None or isinstance(held_out, Models) else Models(list(held_out))
     evidence = {"levels": levels, "counts": counts, "held_out": known, "confidence": confidence, "method": method}
     found = study(

@@ -11,6 +11,8 @@ from robustmdp._arrays import FloatArray
 from robustmdp.app.study.study import Study, Sweep
 from robustmdp.table import Table
 
+# plotly's Dark2: at least 3:1 against white, and told apart by the common kinds of colour blindness.
+_COLOURS = ("rgb(27,158,119)", "rgb(217,95,2)", "rgb(117,112,179)", "rgb(231,41,138)", "rgb(102,166,30)")
 WORST_CASE = "worst case, "  # how names of families begin whose worlds answer to the policy
 
 
@@ -22,7 +24,8 @@ def figures_of(study: Study, unit: str = "") -> dict[str, Any]:
         found["gains"] = _gains(comparison, f"gain over the nominal policy{of_unit}")
     for sweep in study.sweeps:
         found[f"curve-{sweep.name}"] = _curve(sweep, value)
-        found[f"changes-{sweep.name}"] = _changes(sweep)
+        lines = {"changed states": sweep.curve["changed"]}
+        found[f"changes-{sweep.name}"] = _over_levels(sweep, "States with another action", "states", lines)
     return {**found, "worlds": _worlds(study.stress, value)}
 
 
@@ -38,35 +41,36 @@ def _gains(comparison: Table, label: str) -> Any:
             orientation="h",
             mode="markers",
             name=name,
-            marker={"color": _colour(place), "size": 10},
+            marker={"color": _COLOURS[place % len(_COLOURS)], "size": 10},
         )
     figure.update_layout(scattermode="group", scattergap=0.6)
     figure.update_xaxes(zeroline=True, zerolinecolor="#555", zerolinewidth=2)
-    figure.update_yaxes(automargin=True, autorange="reversed", type="category")
     return _finish(figure, "Gain over the nominal policy, with 95 % intervals", label, "", 8 + 3 * len(others))
 
 
 def _curve(sweep: Sweep, value: str) -> Any:
     """Values over the levels: if the model is right, and in the worst case of both policies."""
-    figure, table = _figure(), sweep.curve
-    lines = (
-        ("robust, if the model is right", table["nominal"], "solid"),
-        ("robust, worst case", _without_noise(table, "worst"), "solid"),
-        ("nominal, worst case", _without_noise(table, "nominal_worst"), "dash"),
-    )
-    for place, (name, y, dash) in enumerate(lines):
-        look = {"color": _colour(place), "dash": dash, "width": 2}
-        figure.add_scatter(x=table[sweep.name], y=y, mode="lines+markers", name=name, line=look)
-    title = "Value at each level" if sweep.name != "weight" else "Value at each λ"
-    return _finish(figure, title, _level_axis(figure, sweep), value)
+    lines = {
+        "robust, if the model is right": sweep.curve["nominal"],
+        "robust, worst case": _without_noise(sweep.curve, "worst"),
+        "nominal, worst case": _without_noise(sweep.curve, "nominal_worst"),
+    }
+    return _over_levels(sweep, "Value at each level" if sweep.name != "weight" else "Value at each λ", value, lines)
 
 
-def _changes(sweep: Sweep) -> Any:
-    """In how many states the nominal action is certainly worse, over the levels."""
-    figure, look = _figure(), {"color": _colour(0), "width": 2}
-    x, y = sweep.curve[sweep.name], sweep.curve["changed"]
-    figure.add_scatter(x=x, y=y, mode="lines+markers", name="changed states", line=look)
-    return _finish(figure, "States with another action", _level_axis(figure, sweep), "states")
+def _over_levels(sweep: Sweep, title: str, label: str, lines: dict[str, Any]) -> Any:
+    """Lines over a logarithmic axis of levels; that of the nominal policy is dashed."""
+    figure = _figure()
+    figure.update_xaxes(type="log", dtick=1)
+    for place, (name, y) in enumerate(lines.items()):
+        look = {
+            "color": _COLOURS[place % len(_COLOURS)],
+            "dash": "dash" if name.startswith("nominal") else "solid",
+            "width": 2,
+        }
+        figure.add_scatter(x=sweep.curve[sweep.name], y=y, mode="lines+markers", name=name, line=look)
+    level = "λ" if sweep.name == "weight" else sweep.name
+    return _finish(figure, title, f"{level}: hardly robust to the {'left' if sweep.grows else 'right'}", label)
 
 
 def _worlds(table: Any, value: str) -> Any:
@@ -86,10 +90,9 @@ def _worlds(table: Any, value: str) -> Any:
             boxpoints="all",
             jitter=0.5,
             pointpos=0,
-            marker={"color": _colour(place), "size": 4},
+            marker={"color": _COLOURS[place % len(_COLOURS)], "size": 4},
         )
     figure.update_layout(boxmode="group")
-    figure.update_yaxes(automargin=True, autorange="reversed", type="category")
     return _finish(figure, "What each policy earns, world by world", value, "", 8 + 3 * len(several) * len(policies))
 
 
@@ -100,7 +103,9 @@ def _figure() -> Any:
 
 
 def _finish(figure: Any, title: str, x: str, y: str, height: int = 20) -> Any:
-    """With titles and a plain look; `height` is in lines of text."""
+    """With titles and a plain look; `height` is in lines of text; without a title, y has names."""
+    if not y:
+        figure.update_yaxes(automargin=True, autorange="reversed", type="category")
     figure.update_layout(
         template="none",
         title={"text": title},
@@ -115,20 +120,7 @@ def _finish(figure: Any, title: str, x: str, y: str, height: int = 20) -> Any:
     return figure
 
 
-def _level_axis(figure: Any, sweep: Sweep) -> str:
-    """A logarithmic axis of levels, and what it says."""
-    figure.update_xaxes(type="log", dtick=1)
-    return f"{'λ' if sweep.name == 'weight' else sweep.name}: hardly robust to the {'left' if sweep.grows else 'right'}"
-
-
 def _without_noise(curve: Table, column: str) -> FloatArray:
     """A column without what is smaller than its certified error, which would look like a peak where all is flat."""
     values, model = curve[column].astype(float), curve["nominal"].astype(float)
     return np.where(np.abs(values - model) <= 2.0 * curve["error_bound"].astype(float), model, values)
-
-
-def _colour(place: int) -> str:
-    """At least 3:1 against white, and told apart by the common kinds of colour blindness."""
-    from plotly.colors import qualitative
-
-    return str(qualitative.Dark2[place % len(qualitative.Dark2)])

@@ -61,7 +61,7 @@ def _worth(comparison: Table, unit: str) -> str:
     rows = comparison.where(policy="robust")
     if not len(rows):
         return "No level that was tried does better in the worst tenth of worlds at a bearable average loss."
-    level, row, texts = _interval_level(comparison), rows[0], []
+    level, row, texts = f"{100 * comparison.notes.get('confidence', 0.95):g} %", rows[0], []
     for name in ("tail_gain", "gain"):
         gain, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
         size = f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
@@ -110,7 +110,7 @@ def level_text(ambiguity: Ambiguity) -> str:
 
 def compare_policies(table: Table) -> dict[str, Any]:
     """Policies beside each other in the test worlds, the gains with their intervals."""
-    level, rows = _interval_level(table), []
+    level, rows = f"{100 * table.notes.get('confidence', 0.95):g} %", []
     for row, mean, tail in zip(table, alike(table["mean"]), alike(table["worst_tenth"]), strict=True):
         gains = ["", ""] if row["policy"] == "nominal" else [_gain_text(row, name) for name in ("gain", "tail_gain")]
         rows.append((row["policy"], row["setting"], mean, tail, *gains))
@@ -126,10 +126,6 @@ def _gain_text(row: dict[str, Any], name: str) -> str:
     """A gain as a table's entry; too few worlds have no interval."""
     gain, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
     return short(gain) if np.isnan(low) else f"{short(gain)} ({short(low)} to {short(high)})"
-
-
-def _interval_level(comparison: Table) -> str:
-    return f"{100 * comparison.notes.get('confidence', 0.95):g} %"
 
 
 def _money(value: float, unit: str) -> str:

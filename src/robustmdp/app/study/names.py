@@ -110,25 +110,6 @@ class Layout:
         return f"{where} ({self.mark(state)})" if self.mark(state) else where
 
 
-def of_environment(env: Any) -> Layout | None:
-    """The layout of a Gymnasium world that is known to be a grid, else None."""
-    inner = getattr(env, "unwrapped", env)
-    kind = type(inner).__name__
-    if kind == "FrozenLakeEnv":
-        rows, columns = inner.desc.shape
-        letters = [cell.decode() for cell in inner.desc.ravel()]
-        marks = {state: letter for state, letter in enumerate(letters) if letter != "F"}
-        closed = frozenset(state for state, letter in marks.items() if letter in "HG")
-        return Layout(rows, columns, ("left", "down", "right", "up"), marks, closed)
-    if kind == "CliffWalkingEnv":
-        rows, columns = (int(size) for size in inner.shape)
-        start, goal = (rows - 1) * columns, rows * columns - 1
-        cliff = dict.fromkeys(range(start + 1, goal), "C")
-        marks = {**cliff, start: "S", goal: "G"}
-        return Layout(rows, columns, ("up", "right", "down", "left"), marks, frozenset({*cliff, goal}))
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Names:
     """By the layout where there is one, otherwise by the model's own names."""
@@ -137,7 +118,9 @@ class Names:
     layout: Layout | None
 
     def state(self, state: int) -> str:
-        """Of a state."""
+        """Of a state, or of the end."""
+        if state == self.mdp.n_states:
+            return "the end"
         return self.layout.name(state) if self.layout and not self.mdp.state_names else self.mdp.state_name(state)
 
     def action(self, action: int) -> str:
@@ -152,31 +135,22 @@ class Names:
         return choice_text(self.action(int(likeliest(row)[0])), float(probability_of_likeliest(row)[0]))
 
     def bars(self, row: Row) -> dict[str, Any]:
-        """A pair with its successors, as the page draws them."""
-        return {"title": f"{self.state(row.state)}: {self.action(row.action)}", "outcomes": self._outcomes(row)}
-
-    def _outcomes(self, row: Row) -> list[Outcome]:
-        """Successors with their probabilities and values; of many, the likeliest and the sum of the rest."""
-        worst = row.worst.clip(0.0, 1.0).tolist()
-        values = alike(row.values, 2 if float(np.abs(row.values).max()) < _SMALL else 4)
-        found: list[Outcome] = list(zip(self._successors(row), row.nominal.tolist(), worst, values, strict=True))
-        if len(found) <= _MOST:
-            return found
-        ranked = sorted(range(len(found)), key=lambda i: -max(found[i][1], found[i][2]))
-        kept, others = sorted(ranked[: _MOST - 1]), [found[i] for i in ranked[_MOST - 1 :]]
-        nominal, bent = math.fsum(each[1] for each in others), math.fsum(each[2] for each in others)
-        return [*(found[i] for i in kept), (f"{len(others)} more", nominal, bent, None)]
+        """A pair with its successors, as the page draws them: of many, the likeliest and the sum of the rest."""
+        digits = 2 if float(np.abs(row.values).max()) < _SMALL else _DIGITS
+        columns = row.nominal.tolist(), row.worst.clip(0.0, 1.0).tolist(), alike(row.values, digits)
+        found: list[Outcome] = list(zip(map(self.state, row.successors), *columns, strict=True))
+        if len(found) > _MOST:
+            ranked = sorted(range(len(found)), key=lambda i: -max(found[i][1:3]))
+            others = [found[i] for i in ranked[_MOST - 1 :]]
+            rest = math.fsum(each[1] for each in others), math.fsum(each[2] for each in others)
+            found = [*(found[i] for i in sorted(ranked[: _MOST - 1])), (f"{len(others)} more", *rest, None)]
+        return {"title": f"{self.state(row.state)}: {self.action(row.action)}", "outcomes": found}
 
     def move(self, row: Row) -> str:
         """Where nature takes most of the chance that it moves, and where it puts most of it."""
         shift = row.worst - row.nominal
-        if row.moved < 5e-4:
-            return "hardly any"
-        names = self._successors(row)
-        return f"{100 * row.moved:.2g} % from {names[int(shift.argmin())]} to {names[int(shift.argmax())]}"
-
-    def _successors(self, row: Row) -> list[str]:
-        return [name if name == "the end" else self.state(int(name)) for name in row.successors]
+        source, target = (self.state(row.successors[int(at)]) for at in (shift.argmin(), shift.argmax()))
+        return "hardly any" if row.moved < 5e-4 else f"{100 * row.moved:.2g} % from {source} to {target}"
 
     def start(self, chances: FloatArray) -> str:
         """Where it begins."""

@@ -16,11 +16,11 @@ from robustmdp.result import Solution
 
 
 class Row(NamedTuple):
-    """One pair: its successors, their probabilities under the model and in the worst case, and their values."""
+    """One pair: its successors (`n_states` is the end), their probabilities in model and worst case, their values."""
 
     state: int
     action: int
-    successors: tuple[str, ...]
+    successors: tuple[int, ...]
     nominal: FloatArray
     worst: FloatArray
     values: FloatArray
@@ -45,10 +45,9 @@ def rows_of(
         pair = mdp.pair(state, action)
         before, after = (_entries(model, pair, of) for model, of in zip((mdp, worst), outcomes, strict=True))
         entries = sorted(before | after)  # nature may lead where the model does not, or not where it does
-        names = tuple("the end" if s == mdp.n_states else str(s) for s, _ in entries)
         nominal, bent = (np.array([side.get(entry, (0.0, 0.0))[0] for entry in entries]) for side in (before, after))
         values = np.array([(before | after)[entry][1] for entry in entries])
-        rows.append(Row(state, action, names, nominal, bent, values))
+        rows.append(Row(state, action, tuple(successor for successor, _ in entries), nominal, bent, values))
     return rows
 
 

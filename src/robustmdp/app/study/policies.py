@@ -61,15 +61,13 @@ def policy_table(
 
 def random_text(robust: Solution | Stage) -> str:
     """What a title says of a policy that is random."""
-    if probability_of_likeliest(robust.policy).min() == 1.0:
-        return ""
-    return "; the policy is random: a number beside the likeliest action is its probability"
+    text = "; the policy is random: a number beside the likeliest action is its probability"
+    return text if probability_of_likeliest(robust.policy).min() < 1.0 else ""
 
 
 def value_span(names: Names, *values: FloatArray) -> tuple[float, float]:
     """From the least to the greatest of values, (S,) each, but for closed states."""
-    closed = names.layout.closed if names.layout is not None else frozenset()
-    kept = [state for state in range(names.mdp.n_states) if state not in closed]
+    kept = [state for state in range(names.mdp.n_states) if not (names.layout and state in names.layout.closed)]
     shown = np.array(values)[:, kept] if kept else np.array(values)
     return float(shown.min()), float(shown.max())
 
@@ -96,15 +94,10 @@ def policy_map(
             kind = f"{shade} changed" if state in changed else shade
             number = f"{round(worth, digits) + 0.0:.{digits}f}" if layout.columns <= _NUMBERED else ""
             detail = f"{detail}: {actions[state]}, {short(worth)}"
-        cells.append(
-            {
-                "kind": kind,
-                "mark": layout.mark(state),
-                "action": _arrow(actions.get(state, "")),
-                "value": number,
-                "detail": detail if layout.n_states <= _TELLING else "",
-            }
-        )
+        action = actions.get(state, "")
+        arrow = _ARROWS.get(action, action if len(action) <= _LONGEST else f"{action[: _LONGEST - 1]}…")
+        detail = detail if layout.n_states <= _TELLING else ""
+        cells.append({"kind": kind, "mark": layout.mark(state), "action": arrow, "value": number, "detail": detail})
     return {
         "title": title,
         "columns": layout.columns,
@@ -116,10 +109,6 @@ def policy_map(
         "closed": bool(layout.closed),
         "text": _describe_map(names, title, actions, changed, span),
     }
-
-
-def _arrow(action: str) -> str:
-    return _ARROWS.get(action, action if len(action) <= _LONGEST else f"{action[: _LONGEST - 1]}…")
 
 
 def _describe_map(

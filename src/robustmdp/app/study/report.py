@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,35 +18,30 @@ from robustmdp.app.study.policies import policies, policy_map, policy_table, ran
 from robustmdp.app.study.study import Study, Sweep
 from robustmdp.table import Table
 
+if TYPE_CHECKING:
+    from robustmdp.app.study.analysing import Analysis
+
 _MOST_ROWS = 20  # of the table of decisions
 _PICTURED = 4
-_SMALL = 1e-3  # below, values come near the tolerance of the solves
 _WATCHED = 2  # states whose rows are shown beside the slider
 _MOST_CELLS = 400  # of the maps in the frames of all sliders: what keeps a page below 3 MB
 _LEAST = 1e-9  # of the values: less is not worth a picture
 
 
-def body(
-    study: Study,
-    names: Names,
-    source_facts: Sequence[tuple[str, str]],
-    extra: Mapping[str, Sequence[Any]],
-    figures: Mapping[str, Any],
-    code: str,
-    opening: str = "",
-) -> str:
-    """The sections as HTML; `opening` is what the decision begins with where the page begins with something else."""
+def body(analysis: Analysis) -> str:
+    """The sections as HTML."""
+    study, names = analysis.study, analysis.names
     compared = study.suggestion.comparison
+    matching = study.matching.get("radius" if study.doubt.has_weight else "weight", np.inf)
     return render(
         "report.html.j2",
         "robustmdp.app.study",
+        analysis=analysis,
         study=study,
         advice=study.suggestion,
-        opening=opening,
-        extra=extra,
-        figures=figures,
-        facts=[*source_facts, *_facts(study, names)],
-        cautions=_cautions(study),
+        facts=[*analysis.facts, *_facts(study, names)],
+        largest=float(np.abs(study.nominal.value).max()),
+        short=short,
         policies=policies(study, names),
         shades=shades() if names.layout is not None else (),
         comparison=None if compared is None else compare_policies(compared),
@@ -56,10 +51,9 @@ def body(
         answers=_answers(study.stress),
         decisions=_decisions(study, names),
         level=level_text(study.suggestion.ambiguity),
-        matching=_matching(study),
+        matching=short(matching) if np.isfinite(matching) else "",
         coin=_coin(study),
         certain=_certain(study),
-        code=code,
     )
 
 
@@ -79,24 +73,6 @@ def _facts(study: Study, names: Names) -> list[tuple[str, str]]:
     ]
 
 
-def _cautions(study: Study) -> list[str]:
-    """What makes the numbers say less than they seem to."""
-    largest, found = float(np.abs(study.nominal.value).max()), []
-    if 0.0 < largest < _SMALL:
-        found.append(
-            f"Values are at most {short(largest)}, and errors are certified to 1e-06: smaller differences do not show. "
-            "Multiply the rewards, by 1,000 say, to see them."
-        )
-    if study.mdp.discount == 0.0:
-        found.append(
-            "At discount 0 a penalty costs nature nothing: every λ means the same, the least of what can come."
-        )
-    return found
-
-
-# The recommendation.
-
-
 def _candidates(table: Table) -> dict[str, Any] | None:
     """The levels that were compared, by selection worlds and by test worlds."""
     if "test_mean" not in table.columns:
@@ -114,13 +90,6 @@ def _candidates(table: Table) -> dict[str, Any] | None:
     }
 
 
-def _matching(study: Study) -> str:
-    """The same level in the other form, where there is one."""
-    other = "radius" if study.doubt.has_weight else "weight"
-    level = study.matching.get(other, np.inf)
-    return f"{'a radius of' if other == 'radius' else 'λ ='} {short(level)}" if np.isfinite(level) else ""
-
-
 def _coin(study: Study) -> str:
     """What a radius does to a coin."""
     radius = study.matching.get("radius", 0.0)
@@ -130,40 +99,17 @@ def _coin(study: Study) -> str:
     return f"For scale: with a radius of {short(radius)} it may turn a chance of 50 % into {100 * heads:.0f} %."
 
 
-# The slider over the levels of a curve: values, policy and worst-case rows at each of them.
-
-
 def _explorer(study: Study, sweep: Sweep, names: Names) -> dict[str, Any]:
     """A frame per level, as they stand on the axis; the pairs that nature changes most are shown in all of them."""
     order = sorted(range(len(sweep.points)), key=lambda place: sweep.points[place].level)
     taken = taken_by_nature(study.mdp, study.doubt, study.robust, study.start)
     least = _LEAST * max(1.0, float(np.abs(study.robust.value).max()))
     watched = [state for state in np.argsort(-taken, kind="stable")[:_WATCHED].tolist() if taken[state] > least]
-    price = "λ: what nature pays per unit of divergence"
     return {
         "sweep": sweep,
-        "label": price if sweep.name == "weight" else f"{sweep.name.capitalize()}: how far nature may go",
         "frames": [_frame(study, sweep, names, watched, place) for place in order],
         "start": order.index(sweep.shown),
-        "error": f"{float(sweep.curve['error_bound'].max()):.1g}",
-        "reading": _reading(study, sweep),
     }
-
-
-def _reading(study: Study, sweep: Sweep) -> str:
-    """What the curve says, in a sentence."""
-    if study.certain:
-        return "The model leaves nothing to chance, so nature can change nothing."
-    if not sweep.gains:
-        return "At none of these levels does a robust policy improve the worst case."
-    if sweep.curve.notes["knee"] < 0:
-        return "At none of these levels does the worst case gain more than the value under the model loses."
-    gain, price = sweep.gain_and_price(sweep.knee)
-    verb = "gains most for its price" if price <= gain else "has most to show, though it costs more than it gains"
-    return (
-        f"At {sweep.text(sweep.knee)} robustness {verb} (the knee of the curve): the worst case is better by "
-        f"{short(gain)}; if the model is right, that costs {short(price)}."
-    )
 
 
 def _frame(study: Study, sweep: Sweep, names: Names, watched: Sequence[int], place: int) -> dict[str, Any]:
@@ -191,9 +137,6 @@ def _frame(study: Study, sweep: Sweep, names: Names, watched: Sequence[int], pla
     span = value_span(names, *(each.robust.value for each in sweep.points))  # one scale, so that levels compare
     title = f"Policy and worst-case value{random_text(point.robust)}"
     return {**frame, "map": policy_map(names, policy, value, changed, title, span)}
-
-
-# The stress test.
 
 
 def _families(table: Table) -> list[dict[str, Any]]:
@@ -226,11 +169,12 @@ def _answers(table: Table) -> dict[str, Any] | None:
         if family.startswith(WORST_CASE):
             of = dict(zip(*(table.where(family=family)[name].tolist() for name in ("policy", "mean")), strict=True))
             rows.append((family.removeprefix(WORST_CASE), *alike([of[policy] for policy in policies])))
-    header = ("nature may go as far as", *policies)
-    return {"header": header, "rows": rows, "caption": "What is left in the worst case"} if rows else None
-
-
-# Where decisions change.
+    found = {
+        "header": ("nature may go as far as", *policies),
+        "rows": rows,
+        "caption": "What is left in the worst case",
+    }
+    return found if rows else None
 
 
 def _decisions(study: Study, names: Names) -> dict[str, Any] | None:

@@ -22,17 +22,8 @@ from robustmdp.planning.solving import solve_or_raise
 from robustmdp.result import Solution
 from robustmdp.table import Table
 from robustmdp.tuning import StressTable, Suggestion, levels_for, matching_radius, matching_weight, stress, suggest
-from robustmdp.tuning.curve import (
-    Point,
-    SetAt,
-    SetFamily,
-    as_table,
-    certainly_worse,
-    family_of,
-    function_family,
-    is_rising,
-    points_along,
-)
+from robustmdp.tuning import curve as curves
+from robustmdp.tuning.curve import Point, SetAt, SetFamily, family_of
 from robustmdp.tuning.reasons import trade_off_in_words
 from robustmdp.tuning.units import Units
 from robustmdp.tuning.worlds import Adversary, Family, Models, Plausible, RandomKernels
@@ -150,7 +141,7 @@ class Study:
 
     def worse(self, policy: npt.NDArray[Any]) -> IntArray:
         """The states in which a policy's action is certainly worse than that of `robust`."""
-        return certainly_worse(self.loss(policy), self.robust, policy)
+        return curves.certainly_worse(self.loss(policy), self.robust, policy)
 
     def loss(self, policy: npt.NDArray[Any]) -> FloatArray:
         """What a policy's choice loses in each state against that of `robust`, (S,)."""
@@ -225,11 +216,11 @@ def sweep(
     if selected is not None and levels.min() <= selected <= levels.max():
         place = int(np.abs(np.log(levels) - np.log(selected)).argmin())
         levels[place] = selected
-    points = list(points_along(mdp, family.set_at, levels, nominal, tol=tol, threads=threads, progress=progress))
-    if is_rising(points):
+    points = list(curves.points_along(mdp, family.set_at, levels, nominal, tol=tol, threads=threads, progress=progress))
+    if curves.is_rising(points):
         points.reverse()
         place = None if place is None else len(points) - 1 - place
-    curve = as_table(points, start, family.level_name, best=float(start @ nominal.value))
+    curve = curves.as_table(points, start, family.level_name, best=float(start @ nominal.value))
     return Sweep(family.level_name, tuple(points), curve, place)
 
 
@@ -247,7 +238,7 @@ def _families(
 ) -> list[SetFamily]:
     """The levels that were compared, and weights."""
     if not isinstance(divergence, FDivergence):
-        return [_drawable(function_family(divergence, levels))]
+        return [_drawable(curves.function_family(divergence, levels))]
     weights = levels_for(mdp, divergence, count=LEVELS, nominal=nominal)
     prices = family_of(mdp, divergence, nominal, weights=weights)
     if advice is None:
