@@ -183,7 +183,7 @@ def report(found: Study, path: Path) -> Path:
         unit="thousand",
         extra={f"What doubt is worth, over {LOGS} logs": many_logs(found)},
         source="mdp, counts, unseen = rm.estimate(rm.read_log('pumps.csv'), 0.98)",
-        told=[
+        facts=[
             ("from", f"pumps.csv: {PUMPS} pumps, {WEEKS} weeks each, one of {LOGS} logs"),
             ("one outcome only", f"{certain} pairs: nothing else is thought possible there, not even a failure"),
         ],

@@ -554,7 +554,7 @@ def test_pages_and_counts_speak_of_successors() -> None:
     solution = rm.solve(STORE, doubt)
     (row,) = rows_of(STORE, doubt, solution.value, [0], np.full(5, 1))
     merged = STORE.without_noise()
-    assert row.successors == ("0", "1")
+    assert row.successors == (0, 1)
     assert row.nominal.tolist() == merged.row(0, 1)["probability"].tolist()
     assert row.worst == pytest.approx(solution.worst_case.row(0, 1)["probability"].tolist())
     log = rm.Trajectory([0, 1], [1, 2], [0.0, 0.0], [1, 0])

@@ -1,9 +1,6 @@
 """Drawings of arrays and tables by matplotlib; imported when the first one is drawn."""
 
-from robustmdp.pictures.candidates import Candidates as Candidates
-from robustmdp.pictures.candidates import Gains as Gains
 from robustmdp.pictures.candidates import draw_candidates as draw_candidates
-from robustmdp.pictures.curves import Levels as Levels
 from robustmdp.pictures.curves import draw_curve as draw_curve
 from robustmdp.pictures.outcomes import draw_outcomes as draw_outcomes
 from robustmdp.pictures.states import Choices as Choices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ except ImportError:
     raise ImportError("matplotlib must be installed for plot(): pip install 'robustmdp[plot]'") from None
 
 FloatArray = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[Any]]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")  # Okabe and Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustmdp.pictures.canvas import COLOURS, MARKERS, Figure, escape, finish, open_axes
-
-Columns = Mapping[str, npt.NDArray[Any]]
+from robustmdp.pictures.canvas import COLOURS, MARKERS, Columns, Figure, escape, finish, open_axes
 
 _GOLDEN = 0.6180339887498949  # spreads points evenly, whatever their number
 
@@ -27,17 +24,15 @@ def draw_outcomes(ax: Any, outcomes: Columns, summary: Columns) -> Figure:
     families = list(dict.fromkeys(summary["family"].tolist()))
     lines = len(families) * (len(policies) + 1)
     figure, (axes,) = open_axes(ax, [1.0 + 0.28 * lines], 7.2)
-    ticks: list[float] = []
-    texts: list[str] = []
+    ticks: dict[int, str] = {}
     for group, family in enumerate(families):
         top = group * (len(policies) + 1)
         axes.text(0.01, top, escape(family), transform=axes.get_yaxis_transform(), va="center", weight="bold")
         for rank, policy in enumerate(policies):
             place = top + 1 + rank
             _draw_line(axes, place, rank, _of(outcomes, policy, family), _of(summary, policy, family), place == 1)
-            ticks.append(place)
-            texts.append(escape(policy))
-    axes.set_yticks(ticks, texts)
+            ticks[place] = escape(policy)
+    axes.set_yticks(list(ticks), list(ticks.values()))
     axes.set_ylim(lines - 0.4, -0.6)
     finish(axes, xlabel="value at the start (in units of reward)")
     axes.grid(visible=False, axis="y")

@@ -43,11 +43,10 @@ class CurveTable(Table):
         ----------
         ax : a matplotlib axes for the values alone, or two for values and actions; a new figure if None
         """
-        from robustmdp.pictures import Levels, draw_curve
+        from robustmdp.pictures import draw_curve
 
         unit = next(iter(self.columns))
-        values = (self[name] for name in (unit, "nominal", "worst", "nominal_worst", "changed"))
-        return draw_curve(ax, Levels(unit, *values), best=self.notes.get("best"), knee=self.notes["knee"])
+        return draw_curve(ax, unit, self.columns, best=self.notes.get("best"), knee=self.notes["knee"])
 
 
 def robustness_curve(

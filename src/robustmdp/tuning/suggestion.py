@@ -110,17 +110,15 @@ class Suggestion(_display.Described):
         """
         if self.comparison is None:
             return CurveTable(self.candidates.columns, self.candidates.notes).plot(ax)
-        from robustmdp.pictures import Candidates, Gains, draw_candidates
+        from robustmdp.pictures import draw_candidates
 
-        table, others = self.candidates, self.comparison[1:]
-        chosen, unit = int(np.argmax(table["chosen"])), table.notes["unit"]
-        values = (table[name] for name in (unit, "mean", "worst_tenth", "test_mean", "test_worst_tenth"))
-        gains = Gains(*(others[name] for name in Gains._fields))
+        others = self.comparison[1:]
         texts = {
             "title": f"The worlds that tested say: {self.verdict}",
             "intervals": f"{100 * others.notes['confidence']:g} % intervals",
         }
-        return draw_candidates(ax, Candidates(unit, *values), gains, chosen=chosen, **texts)
+        unit, columns = self.candidates.notes["unit"], self.candidates.columns
+        return draw_candidates(ax, unit, columns, others.columns, **texts)
 
     def _fields(self) -> _display.Fields:
         verdict = ("yes" if self.pays else f"no: {self.verdict}") + describe_gain(self.comparison)

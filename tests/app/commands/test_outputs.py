@@ -79,6 +79,14 @@ def test_an_earlier_output_is_replaced(here: Path) -> None:
     assert rm.read(here / "again.tra") == rm.problems.chain()
 
 
+@pytest.mark.parametrize("words", [("curve", "chain", "--weights", "1"), ("stress", "chain", "--worlds", "2")])
+@pytest.mark.parametrize("end", ["csv", "parquet", "pq", "json"])
+def test_tables_are_written_in_every_format_that_the_help_names(here: Path, words: tuple[str, ...], end: str) -> None:
+    """JSON was promised and refused."""
+    assert run(*words, "--out", f"table.{end}").exit_code == 0
+    assert (here / f"table.{end}").stat().st_size > 100
+
+
 @pytest.mark.parametrize(
     ("words", "package", "sentence"),
     [

@@ -259,3 +259,9 @@ def test_a_divergence_without_a_level() -> None:
     """It was left out without a word, and the model was taken as true."""
     sentence = "--divergence must come with --weight or --radius: without them the model is taken as true"
     refused(run("solve", "chain", "--divergence", "kl"), sentence)
+
+
+@pytest.mark.parametrize("words", [("solve", "chain"), ("reach", "river-swim", "--goal", "5")], ids=lambda w: w[0])
+def test_full_without_json(words: tuple[str, ...]) -> None:
+    """It did nothing, without a word."""
+    refused(run(*words, "--full"), "--full must come with --json: it adds Q")

@@ -244,6 +244,20 @@ def test_an_interrupted_solve_shows_its_bounds_and_writes_them_with_its_status(t
     assert np.array_equal(rm.read_policy(tmp_path / "policy.csv", rm.problems.grid_world(20)), given["policy"])
 
 
+def test_an_interrupted_learner_writes_what_it_learned_with_its_status(tmp_path: Path) -> None:
+    """It showed the result and wrote nothing."""
+    words = ("learn", "garnet:500x10x10", "--weight", "1", "--steps", "100000", "--out", "policy.csv", "--json")
+    outcome = python(STOPPED, "told:2", *words, cwd=tmp_path)
+    assert outcome.returncode == 130, outcome.stderr
+    assert outcome.stderr == "Interrupted: what was learned so far is shown and written to policy.csv.\n"
+    given = json.loads(outcome.stdout)
+    assert given["status"] == "interrupted"
+    assert given["steps"] < 100_000
+    rows = list(csv.DictReader((tmp_path / "policy.csv").read_text().splitlines()))
+    assert {row["status"] for row in rows} == {"interrupted"}
+    assert [float(row["value"]) for row in rows] == given["value"]
+
+
 def test_the_handler_is_given_back() -> None:
     code = (
         "import signal; from robustmdp.app.commands.progress import Bar\n"

@@ -27,8 +27,7 @@ def page_of(analysis: Analysis) -> str:
 
 def sections_html(analysis: Analysis) -> str:
     """The sections as HTML."""
-    parts = (analysis.study, analysis.names, analysis.told, analysis.extra, analysis.figures, analysis.code)
-    return str(body(*parts))
+    return body(analysis)
 
 
 def section(analysis: Analysis, heading: str) -> str:

@@ -13,11 +13,11 @@ import pytest
 
 import robustmdp as rm
 from app.page.browser import Opened, chromium, opened
+from robustmdp.app.commands.environments import layout_of
 from robustmdp.app.study import Analysis
-from robustmdp.app.study.layout import of_environment
+from robustmdp.app.study.names import short
 from robustmdp.app.study.nature import rows_of
-from robustmdp.app.study.numbers import short
-from robustmdp.app.study.sweep import Sweep
+from robustmdp.app.study.study import Sweep
 
 # Where the dashed line of the first plot stands, in pixels.
 LINE = "dial => Number(dial.querySelector('.plot .shapelayer path').getAttribute('d').match(/^M([-\\d.]+)/)[1])"
@@ -35,7 +35,7 @@ def lake() -> Analysis:
     env = gymnasium.make("FrozenLake-v1", map_name="8x8")
     worlds = rm.worlds.environments("FrozenLake8x8-v1", 0.99, success_rate=[0.4, 0.6, 0.8, 0.9])
     return rm.analyse(
-        rm.MDP.from_gymnasium(env, 0.99), held_out=worlds, initial=0, layout=of_environment(env), title="A lake"
+        rm.MDP.from_gymnasium(env, 0.99), held_out=worlds, initial=0, layout=layout_of(env), title="A lake"
     )
 
 
@@ -157,7 +157,7 @@ def assert_bars(frame: Any, analysis: Analysis, point: Any) -> None:
         ".map(bar => Number(bar.style.getPropertyValue('--share')))"
     )
     rows = rows_of(study.mdp, point.ambiguity, point.robust.value, range(study.mdp.n_states), point.robust.policy)
-    found = {names.pair(row): row for row in rows}
+    found = {names.bars(row)["title"]: row for row in rows}
     wanted = np.concatenate([found[caption].worst for caption in captions])
     assert shares == pytest.approx(wanted.tolist(), abs=1e-3)
 
@@ -234,7 +234,24 @@ def test_the_program_is_copied(window: Opened, analysis: Analysis) -> None:
     assert window.page.evaluate("window.kept") == analysis.code
 
 
-def test_tables_of_the_stress_test_need_no_scrolling_on_a_desk(window: Opened) -> None:
-    """A column for each of nature's rooms was wider than any screen; now they are rows."""
-    wider = window.page.locator("main .scroll").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
-    assert max(wider) <= 0
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_table_scrolls_sideways(browser: Any, path: Path, width: int) -> None:
+    """Those of policies had more columns than a telephone has room for."""
+    with opened(browser, path, width) as it:
+        wider = it.page.locator("main .scroll").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
+        assert max(wider) <= 0
+
+
+def test_on_a_phone_many_columns_become_a_list(browser: Any, path: Path) -> None:
+    """Each cell with the name of its column, one below the other; few columns stay a table."""
+    with opened(browser, path, 390) as it:
+        wide = it.page.locator(".wide table")
+        names = wide.first.locator("thead th").all_text_contents()
+        cells = wide.first.locator("tbody tr").last.locator("td:not(:empty)")
+        assert not wide.first.locator("thead").is_visible()
+        labels = cells.evaluate_all("all => all.map(cell => getComputedStyle(cell, '::before').content)")
+        assert len(labels) >= 3
+        assert [label.strip('"') for label in labels] == [name for name in names if f'"{name}"' in labels]
+        tops = cells.evaluate_all("all => all.map(cell => cell.getBoundingClientRect().top)")
+        assert tops == sorted(set(tops))
+        assert it.page.locator(".scroll:not(.wide) thead").first.is_visible()

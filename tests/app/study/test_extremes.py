@@ -13,7 +13,7 @@ from markupsafe import escape
 import robustmdp as rm
 from app.study.reading import page_of, text
 from robustmdp.app.study import Analysis
-from robustmdp.app.study.numbers import short
+from robustmdp.app.study.names import short
 
 HOSTILE = ["<b>x</b>", "ü & “q”", "日本", "</script><script>alert(1)</script>"]
 
@@ -115,7 +115,7 @@ def test_names_are_text(tmp_path: Path) -> None:
         mdp,
         initial=3,
         title="<title> & “more”",
-        told=[("<from>", "a < b")],
+        facts=[("<from>", "a < b")],
         policies={"</td>": np.zeros(4, int)},
         source="mdp = '</code>'",
     )
@@ -153,7 +153,7 @@ def test_a_radius_for_each_pair() -> None:
     assert study.matching == {}
     assert study.doubt.level == pytest.approx(study.suggestion.radii * study.sweep.points[study.sweep.shown].level)
     assert "advice.radii" in analysis.code
-    assert study.differing(study.sweep)[study.sweep.shown] == 0
+    assert len(study.worse(study.sweep.points[study.sweep.shown].robust.policy)) == 0
     assert "share of the radii that the counts give" in text(page)
     assert "Kullback-Leibler radius per pair" in page
 

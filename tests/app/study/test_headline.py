@@ -10,7 +10,7 @@ import pytest
 
 import robustmdp as rm
 from robustmdp.app.study.headline import headline, objections
-from robustmdp.app.study.numbers import short
+from robustmdp.app.study.names import short
 from robustmdp.app.study.study import Study
 from robustmdp.table import Table
 

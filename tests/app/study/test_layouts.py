@@ -10,10 +10,10 @@ import pytest
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 import robustmdp as rm
+from robustmdp.app.commands.environments import layout_of
 from robustmdp.app.study import Layout
-from robustmdp.app.study.layout import of_environment
-from robustmdp.app.study.maps import policy_map, shades
 from robustmdp.app.study.names import Names
+from robustmdp.app.study.policies import policy_map, shades, value_span
 from robustmdp.app.study.study import Study
 
 STEPS = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -28,7 +28,7 @@ LAKES = {
 @pytest.mark.parametrize("name", LAKES)
 def test_arrows_on_the_lake_lead_where_they_point(name: str) -> None:
     env: Any = gymnasium.make("FrozenLake-v1", is_slippery=False, **LAKES[name]).unwrapped
-    layout = of_environment(env)
+    layout = layout_of(env)
     assert layout is not None
     assert (layout.rows, layout.columns) == env.desc.shape
     assert_arrows(env, layout)
@@ -39,7 +39,7 @@ def test_arrows_on_the_lake_lead_where_they_point(name: str) -> None:
 
 def test_arrows_on_the_cliff_lead_where_they_point() -> None:
     env: Any = gymnasium.make("CliffWalking-v1").unwrapped
-    layout = of_environment(env)
+    layout = layout_of(env)
     assert layout is not None
     assert (layout.rows, layout.columns) == (4, 12)
     assert_arrows(env, layout)
@@ -68,7 +68,7 @@ def assert_arrows(env: Any, layout: Layout) -> None:
 
 @pytest.mark.parametrize("name", ["Taxi-v4", "Blackjack-v1"])
 def test_other_environments_have_no_layout(name: str) -> None:
-    assert of_environment(gymnasium.make(name)) is None
+    assert layout_of(gymnasium.make(name)) is None
 
 
 def test_a_river_is_one_row() -> None:
@@ -103,14 +103,14 @@ def test_a_layout_must_have_a_place_for_each_state() -> None:
 def lake() -> tuple[Study, Names]:
     env = gymnasium.make("FrozenLake-v1", success_rate=0.8)
     worlds = rm.worlds.environments("FrozenLake-v1", 0.95, success_rate=[0.3, 0.4, 0.5, 0.6])
-    analysis = rm.analyse(rm.MDP.from_gymnasium(env, 0.95), held_out=worlds, initial=0, layout=of_environment(env))
+    analysis = rm.analyse(rm.MDP.from_gymnasium(env, 0.95), held_out=worlds, initial=0, layout=layout_of(env))
     return analysis.study, analysis.names
 
 
 def test_cells_say_what_the_policy_does(lake: tuple[Study, Names]) -> None:
     study, names = lake
     policy, value = study.robust.policy, study.robust.value
-    grid = policy_map(names, policy, value, {3, 6}, "Policy")
+    grid = policy_map(names, policy, value, {3, 6}, "Policy", value_span(names, value))
     arrows = {"left": "←", "down": "↓", "right": "→", "up": "↑"}
     assert names.layout is not None
     assert (grid["columns"], len(grid["cells"])) == (4, 16)
@@ -125,13 +125,20 @@ def test_cells_say_what_the_policy_does(lake: tuple[Study, Names]) -> None:
 
 def test_shades_are_in_the_order_of_values(lake: tuple[Study, Names]) -> None:
     study, names = lake
-    grid = policy_map(names, study.robust.policy, study.robust.value, set(), "Policy")
+    value = study.robust.value
+    grid = policy_map(names, study.robust.policy, value, set(), "Policy", value_span(names, value))
     assert names.layout is not None
     kept = [state for state in range(16) if state not in names.layout.closed]
     order = sorted(kept, key=lambda state: study.robust.value[state])
     found = [int(grid["cells"][state]["kind"][1:]) for state in order]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, len(shades()) - 1)
+
+
+def test_a_rounded_zero_has_no_sign(lake: tuple[Study, Names]) -> None:
+    study, names = lake
+    grid = policy_map(names, study.robust.policy, np.full(16, -1e-7), set(), "Policy", (-1e-7, 0.9))
+    assert {cell["value"] for cell in grid["cells"]} == {"", "0.00"}
 
 
 def relative_luminance(colour: str) -> float:

@@ -13,9 +13,9 @@ import robustmdp as rm
 from robustmdp.ambiguity.distance import distance
 from robustmdp.app.study.headline import headline
 from robustmdp.app.study.nature import rows_of, taken_by_nature
-from robustmdp.app.study.study import Study
-from robustmdp.app.study.sweep import Levels, sweep
+from robustmdp.app.study.study import Study, sweep
 from robustmdp.planning.solving import solve_or_raise
+from robustmdp.tuning.curve import SetFamily, points_along
 
 TOL = 1e-6  # of the solves, relative to max(1, max |v|)
 
@@ -88,11 +88,12 @@ def test_a_matching_weight_is_among_the_weights() -> None:
     radii, weights = (
         sweep(
             worn,
-            Levels(form.level_name, partial(form, rm.KL()), rm.levels_for(worn, rm.KL(), count=30, form=form), level),
+            SetFamily(partial(form, rm.KL()), rm.levels_for(worn, rm.KL(), count=30, form=form), form.level_name, {}),
             nominal,
             start,
+            selected=level,
             threads=None,
-            progress=lambda share: None,
+            progress=lambda done, total: None,
         )
         for form, level in ((rm.Constrained, radius), (rm.Penalized, weight))
     )
@@ -115,7 +116,6 @@ def test_without_worlds_nothing_is_recommended(at_the_knee: Study) -> None:
 
 def test_the_curve_and_the_nominal_model_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import robustmdp.app.study.study as module
-    from robustmdp.app.study import sweep as curves
     from robustmdp.tuning import curve
 
     solved: list[Any] = []
@@ -127,11 +127,11 @@ def test_the_curve_and_the_nominal_model_are_solved_once(monkeypatch: pytest.Mon
 
     def points(mdp: rm.MDP, set_at: Any, levels: Any, *rest: Any, **options: Any) -> Any:
         drawn.extend(levels)
-        return curve.points_along(mdp, set_at, levels, *rest, **options)
+        return points_along(mdp, set_at, levels, *rest, **options)
 
     monkeypatch.setattr(module, "solve_or_raise", solve)
     monkeypatch.setattr(curve, "solve_or_raise", solve)
-    monkeypatch.setattr(curves, "points_along", points)
+    monkeypatch.setattr(curve, "points_along", points)
     studied(mdp=rm.problems.machine_replacement())
     assert solved == [rm.Nominal()]
     assert len(drawn) == 30
@@ -159,13 +159,12 @@ def test_changed_states_are_those_that_would_lose(study: Study) -> None:
 
 
 def test_states_that_differ_from_the_recommended_policy(study: Study) -> None:
-    differing = study.differing(study.sweep)
-    assert differing[study.sweep.shown] == 0
+    assert len(study.worse(study.sweep.points[study.sweep.shown].robust.policy)) == 0
     robust = study.robust
     for place in (0, 29):
         policy = study.sweep.points[place].robust.policy
         lost = [robust.q[s, robust.policy[s]] - robust.q[s, policy[s]] for s in range(study.mdp.n_states)]
-        assert differing[place] == sum(loss > 2 * robust.error_bound for loss in lost)
+        assert len(study.worse(policy)) == sum(loss > 2 * robust.error_bound for loss in lost)
 
 
 # The two forms of a level (Theorem 3.1).

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import robustmdp as rm
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import show
+from robustmdp.app.commands.progress import Bar
 
 if TYPE_CHECKING:
     from robustmdp.app.commands.sets import SetChoice
@@ -35,16 +38,10 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
       robustmdp analyse visits.csv --discount 0.95 --out visits.html
       robustmdp analyse machine-replacement --set cvar --initial "age 0"
     """
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
-    from robustmdp.app.commands.sources import source_of
     from robustmdp.app.commands.words import check_out
-    from robustmdp.app.study import analyse as studied
 
     check_out(out, ".html", ".htm")
-    choice = _doubt(options)
-    source = source_of(problem, options)
-    choice = choice.within(source.bounds)
+    choice, source = _choice_and_source(problem, options)
     policies = source.policies(options["policy"])
     with Bar(quiet) as bar:
 
@@ -52,21 +49,15 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
             bar.check()
             bar.show(part.capitalize(), share)
 
-        analysis = studied(
+        analysis = rm.analyse(
             source.mdp,
-            **choice.arguments(source.mdp, source.bounds, options["threads"]),
-            counts=source.counts,
-            confidence=options["confidence"],
-            method=options["method"],
-            held_out=source.held_out,
-            initial=source.initial,
+            **_evidence(choice, source, options),
             policies=policies,
             layout=source.layout,
             title=f"{source.title}: how robust should the decision be?",
             unit=options["unit"],
-            told=source.facts,
+            facts=source.facts,
             source="\n".join([*source.code, *choice.code]),
-            threads=options["threads"],
             progress=report,
         )
         report("writing the page", 1.0)
@@ -80,53 +71,57 @@ def analyse(problem: str, out: str, as_json: bool, quiet: bool, **options: Any) 
         show.say(f"report   {page}", soft_wrap=True)
 
 
-def _doubt(options: dict[str, Any]) -> SetChoice:
-    """The kind of set whose levels are tried."""
+def _choice_and_source(problem: str, options: dict[str, Any]) -> tuple[SetChoice, Source]:
+    """The kind of set whose levels are tried, and what is studied."""
     from robustmdp import _checks
-    from robustmdp.app.commands.sets import parse_set
-    from robustmdp.app.commands.words import parse_numbers
+    from robustmdp.app.commands import sets, sources, words
 
-    plural = {"level": "--levels"}
-    choice = parse_set(
-        {**options, "level": parse_numbers("--levels", options["levels"])}, plural=plural, needs_level=False
-    )
+    levels = {"level": words.parse_numbers("--levels", options["levels"])}
+    choice = sets.parse_set({**options, **levels}, plural={"level": "--levels"}, needs_level=False)
     _checks.must(
         not (choice.is_divergence and choice.levels),
         f"--levels must come with another set than {choice.name}, whose levels are found",
     )
-    return choice
+    source = sources.source_of(problem, options)
+    return choice.within(source.bounds), source
+
+
+def _evidence(choice: SetChoice, source: Source, options: dict[str, Any]) -> dict[str, Any]:
+    """What `rm.analyse` and `rm.suggest` both take."""
+    return {
+        **choice.arguments(source.mdp, source.bounds, options["threads"]),
+        "counts": source.counts,
+        "held_out": source.held_out,
+        "initial": source.initial,
+        **{name: options[name] for name in ("confidence", "method", "threads")},
+    }
 
 
 def _say_advice(
-    problem: str, source: Source, choice: SetChoice, divergence: str, advice: Any, headline: str = ""
+    problem: str, source: Source, choice: SetChoice, divergence: str, advice: rm.Suggestion, headline: str = ""
 ) -> None:
     """The level, why, and what to type next."""
-    from robustmdp.app.commands import show
     from robustmdp.app.study.headline import level_text
 
     show.say(f"{problem}, discount {source.mdp.discount:g}", soft_wrap=True)
-    recommended = f"Recommended: {level_text(advice.ambiguity)}."
+    recommended, is_nominal = f"Recommended: {level_text(advice.ambiguity)}.", advice.ambiguity.is_nominal
     if headline:
-        sentences = [headline, *([] if advice.ambiguity.is_nominal else [recommended])]
+        sentences = [headline, *([] if is_nominal else [recommended])]
     else:
         sentences = [*([] if advice.comparison is None else [recommended]), *advice.reasons]
-    for sentence in sentences:
-        show.say(sentence)
-    for sentence in show.notes_on(advice.ambiguity):
+    for sentence in (*sentences, *show.notes_on(advice.ambiguity)):
         show.say(sentence)
     if source.counts is not None and choice.is_divergence:
         return  # a radius per pair cannot be typed
     how = ""
-    if not advice.ambiguity.is_nominal and choice.is_divergence:
+    if not is_nominal and choice.is_divergence:
         how = f" --divergence {shlex.quote(divergence)} --{advice.ambiguity.level_name} {advice.ambiguity.level:.6g}"
-    elif not advice.ambiguity.is_nominal:
+    elif not is_nominal:
         how = f" {choice.words(advice.level)}"
     show.say(f"try      robustmdp solve {shlex.quote(problem)} --discount {source.mdp.discount!r}{how}", soft_wrap=True)
 
 
-def _advice_record(advice: Any) -> dict[str, Any]:
-    from robustmdp.app.commands import show
-
+def _advice_record(advice: rm.Suggestion) -> dict[str, Any]:
     return {
         "ambiguity": repr(advice.ambiguity),
         "level": advice.ambiguity.level,
@@ -164,40 +159,23 @@ def suggest(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
       robustmdp suggest gym:FrozenLake-v1 --vary success_rate=0.4,0.6,0.8
       robustmdp suggest machine-replacement --set l1 --levels 0.05,0.1,0.2
     """
-    from robustmdp import io
-    from robustmdp import suggest as suggested
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
-    from robustmdp.app.commands.sources import source_of
-    from robustmdp.app.commands.words import check_out
+    from robustmdp.app.commands import words
     from robustmdp.app.study.headline import compare_policies
 
-    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
-    choice = _doubt(options)
-    source = source_of(problem, options)
-    choice = choice.within(source.bounds)
+    words.check_out(options["out"], *words.TABLES)
+    choice, source = _choice_and_source(problem, options)
     with Bar(quiet) as bar:
-        advice = suggested(
-            source.mdp,
-            **choice.arguments(source.mdp, source.bounds, options["threads"]),
-            counts=source.counts,
-            confidence=options["confidence"],
-            method=options["method"],
-            held_out=source.held_out,
-            initial=source.initial,
-            loss=options["loss"],
-            seed=options["seed"],
-            threads=options["threads"],
-            progress=bar.count("Trying levels"),
-        )
+        evidence = _evidence(choice, source, options)
+        tries = {"loss": options["loss"], "seed": options["seed"], "progress": bar.count("Trying levels")}
+        advice = rm.suggest(source.mdp, **evidence, **tries)
     if options["out"] is not None:
-        io.write(advice.solution, options["out"])
+        rm.write(advice.solution, options["out"])
     if as_json:
         show.print_json({"problem": problem, **_advice_record(advice)})
         return
     if advice.comparison is not None:
-        tried, compared = advice.candidates, compare_policies(advice.comparison)
-        rows = list(zip(*show.columns_of(tried).values(), strict=True))
-        show.print_rows("Levels that were tried", [name.replace("_", " ") for name in tried.columns], rows)
+        tried, compared = show.columns_of(advice.candidates), compare_policies(advice.comparison)
+        header = [name.replace("_", " ") for name in tried]
+        show.print_rows("Levels that were tried", header, list(zip(*tried.values(), strict=True)))
         show.print_rows(compared["caption"], compared["header"], compared["rows"])
     _say_advice(problem, source, choice, options["divergence"], advice)

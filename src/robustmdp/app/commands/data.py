@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
+import robustmdp as rm
 from robustmdp import _plugins
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import show
 
 _MOST_UNSEEN = 5
 
@@ -37,23 +38,20 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
     Example:
       robustmdp estimate visits.csv --discount 0.95 --out model.parquet
     """
-    from robustmdp import estimate as estimated
-    from robustmdp import io, radius_from_counts, read_log
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.words import USUAL_DISCOUNT, check_log, check_model_out, parse_columns
+    from robustmdp.app.commands import words
     from robustmdp.divergences import divergence_named
 
     del quiet
-    check_model_out(options["out"])
-    divergence = divergence_named(options["divergence"])
-    discount = USUAL_DISCOUNT if options["discount"] is None else options["discount"]
-    known = None if options["known"] is None else io.read(options["known"], discount)
+    words.check_model_out(options["out"])
+    divergence, confidence = divergence_named(options["divergence"]), options["confidence"]
+    discount = words.USUAL_DISCOUNT if options["discount"] is None else options["discount"]
+    known = None if options["known"] is None else rm.read(options["known"], discount)
     if not options["column"]:  # who names the columns of a log says that it is one
-        check_log(log)
-    read = read_log(log, columns=parse_columns(options["column"]))
-    model, counts, unseen = estimated(read, discount, smoothing=options["smoothing"], known=known)
-    radii = radius_from_counts(counts, divergence, options["confidence"], method=options["method"])
-    written = None if options["out"] is None else io.write(model, options["out"])
+        words.check_log(log)
+    read = rm.read_log(log, columns=words.parse_columns(options["column"]))
+    model, counts, unseen = rm.estimate(read, discount, smoothing=options["smoothing"], known=known)
+    radii = rm.radius_from_counts(counts, divergence, confidence, method=options["method"])
+    written = None if options["out"] is None else rm.write(model, options["out"])
     if as_json:
         show.print_json(
             {
@@ -67,39 +65,37 @@ def estimate(log: str, as_json: bool, quiet: bool, **options: Any) -> None:
                 "never_seen": unseen,
                 "radii": radii,
                 "divergence": divergence.name,
-                "confidence": options["confidence"],
+                "confidence": confidence,
                 "model": None if written is None else str(written),
             }
         )
         return
-    _say_counts(counts, unseen, radii, divergence.name, options["confidence"])
+    _say_counts(counts, unseen)
+    _say_radii(radii, divergence.name, confidence)
     if written is not None:
         show.say(f"model    {written}, discount {discount:g}", soft_wrap=True)
 
 
-def _name(names: Sequence[str] | None, number: int) -> str:
-    return str(number) if names is None else names[number]
-
-
-def _say_counts(counts: Any, unseen: Any, radii: Any, divergence: str, confidence: float) -> None:
+def _say_counts(counts: rm.Counts, unseen: Any) -> None:
     import numpy as np
-
-    from robustmdp.app.commands import show
 
     show.say(
         f"{counts.count.sum():,.0f} transitions, {len(counts.count):,} different, from {len(counts.state):,} of "
         f"{counts.n_states:,} x {counts.n_actions:,} pairs of state and action"
     )
     if len(unseen):
-        first = ", ".join(
-            f"({_name(counts.state_names, state)}, {_name(counts.action_names, action)})"
-            for state, action in unseen[:_MOST_UNSEEN].tolist()
-        )
+        states, actions = counts.state_names or range(counts.n_states), counts.action_names or range(counts.n_actions)
+        first = ", ".join(f"({states[state]}, {actions[action]})" for state, action in unseen[:_MOST_UNSEEN].tolist())
         more = f" and {len(unseen) - _MOST_UNSEEN:,} more" if len(unseen) > _MOST_UNSEEN else ""
         show.say(f"never seen: {first}{more}")
     certain = int((np.diff(counts.indptr) == 1).sum())
     if certain:
         show.say(f"{certain:,} pairs were seen with one outcome alone: radius 0, nothing else is thought possible")
+
+
+def _say_radii(radii: Any, divergence: str, confidence: float) -> None:
+    import numpy as np
+
     seen = np.asarray(radii)[np.isfinite(radii)]
     low, middle, high = np.quantile(seen, (0.0, 0.5, 1.0)) if seen.size else (math.nan,) * 3
     show.say(
@@ -128,27 +124,27 @@ def convert(source: str, target: str, as_json: bool, quiet: bool, meta: bool, **
       robustmdp convert gym:Taxi-v4 taxi.safetensors --discount 0.99
     """
     from robustmdp import io
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.words import check_model_out, parse_problem, read_bounded
+    from robustmdp.app.commands import words
     from robustmdp.io.choices import IntervalsError
 
     del quiet
-    check_model_out(target, options["target_format"], "TARGET")
+    source_format, target_format, discount = (options[name] for name in ("source_format", "target_format", "discount"))
+    words.check_model_out(target, target_format, "TARGET")
     try:
-        if options["source_format"] is None:
-            mdp = parse_problem(source, options["discount"])
+        if source_format is None:
+            mdp = words.parse_problem(source, discount)
         else:
-            mdp = io.read(source, options["discount"], format=options["source_format"])
-        written = io.write(mdp, target, format=options["target_format"], meta=meta)
+            mdp = io.read(source, discount, format=source_format)
+        written = io.write(mdp, target, format=target_format, meta=meta)
     except IntervalsError:
-        mdp, intervals = read_bounded(source, options["discount"], options["source_format"])
-        written = io.write_interval(mdp, intervals, target, format=options["target_format"], meta=meta)
-    facts = {"states": mdp.n_states, "pairs": mdp.n_pairs, "transitions": mdp.nnz, "discount": mdp.discount}
+        mdp, intervals = words.read_bounded(source, discount, source_format)
+        written = io.write_interval(mdp, intervals, target, format=target_format, meta=meta)
+    sizes = {"states": mdp.n_states, "pairs": mdp.n_pairs, "transitions": mdp.nnz}
     if as_json:
-        show.print_json({"source": source, "target": str(written), **facts})
+        show.print_json({"source": source, "target": str(written), **sizes, "discount": mdp.discount})
     else:
-        sizes = ", ".join(f"{value:,} {name}" for name, value in list(facts.items())[:3])
-        show.say(f"{written}: {sizes}, discount {mdp.discount:g}", soft_wrap=True)
+        text = ", ".join(f"{value:,} {name}" for name, value in sizes.items())
+        show.say(f"{written}: {text}, discount {mdp.discount:g}", soft_wrap=True)
 
 
 @click.command(short_help="Ready-made worlds and formats of files.")
@@ -160,7 +156,6 @@ def problems(as_json: bool, quiet: bool) -> None:
     Example:
       robustmdp problems --json
     """
-    from robustmdp.app.commands import show
     from robustmdp.io.formats import FORMATS, formats
 
     del quiet

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
+import robustmdp as rm
 from robustmdp import __version__
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import show
 
 _CORE = ("numpy", "scipy", "click", "rich", "msgspec", "safetensors")
 _OPTIONAL = {
@@ -44,20 +45,32 @@ def doctor(address: str | None, as_json: bool, quiet: bool) -> None:
       robustmdp doctor
       robustmdp doctor --address 10.0.0.1:6379
     """
-    from robustmdp.app.commands import show
+    from robustmdp import _core
+    from robustmdp.operators.threads import thread_count
 
     del quiet
     if address is not None:
         _show_cluster(address, as_json)
         return
-    facts = {"robustmdp": __version__, "python": platform.python_version(), "system": platform.platform(), **_machine()}
-    build = _build()
-    core = {name: _version(name) for name in _CORE}
-    optional = {name: _version(name) for name in _OPTIONAL}
+    facts: dict[str, Any] = {
+        "robustmdp": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
+    facts |= {"cores": os.cpu_count(), "threads": thread_count(None)}
+    info = _core.build_info()
+    others = [name for name in _core.available() if name != _core.variant]
+    build = {**info, "standard": f"C++{info['standard'] // 100 % 100}", "also_available": others}
+    core, optional = ({name: _version(name) for name in names} for names in (_CORE, _OPTIONAL))
     if as_json:
         show.print_json({**facts, "build": build, "core": core, "optional": optional})
         return
-    rows = [(name, str(value)) for name, value in {**facts, **_describe(build), **core}.items()]
+    also = f" ({', '.join(others)} is available by ROBUSTMDP_CORE)" if others else ""
+    described = {
+        "instruction set": f"{build['instruction_set']}{also}",
+        "core compiled by": f"{build['compiler']}, {build['standard']}",
+    }
+    rows = [(name, str(value)) for name, value in {**facts, **described, **core}.items()]
     show.print_rows("This installation", ("part", "found"), rows)
     parts = [(name, optional[name] or f"pip install {_package(name)}", use) for name, use in _OPTIONAL.items()]
     show.print_rows("Optional parts", ("part", "found", "for"), parts)
@@ -65,22 +78,20 @@ def doctor(address: str | None, as_json: bool, quiet: bool) -> None:
 
 def _show_cluster(address: str, as_json: bool) -> None:
     """The nodes, their sum, and how large a model their memory holds."""
-    from robustmdp.app.commands import show
     from robustmdp.cluster.nodes import own_versions
-    from robustmdp.engine import Ray
 
-    engine = Ray(address)
+    engine = rm.engine.Ray(address)
     engine.check()
     nodes, here = engine.nodes(), own_versions()
     if as_json:
         found = [{**node._asdict(), "differences": node.differences(here)} for node in nodes]
         show.print_json({"address": address, "versions": here, "nodes": found})
         return
+    rows = []
+    for node in nodes:
+        sizes = (f"{size / 1e9:.1f} GB" for size in (node.memory, node.object_store))
+        rows.append((node.address, node.cores, *sizes, ", ".join(node.differences(here)) or "none"))
     header = ("node", "cores", "memory", "object store", "versions that differ")
-    rows = [
-        (node.address, node.cores, _gigabytes(node.memory), _gigabytes(node.object_store), _listed(node, here))
-        for node in nodes
-    ]
     show.print_rows(f"The cluster at {address}", header, rows, numbers=(False, True, True, True, False))
     able = [node for node in nodes if node.cores]
     transitions = sum(node.memory for node in able) / _BYTES_PER_TRANSITION
@@ -89,39 +100,6 @@ def _show_cluster(address: str, as_json: bool) -> None:
         f"Nodes with cores: {len(able)}; cores: {sum(node.cores for node in able)}; memory for about {transitions:.2g} "
         f"transitions. Versions here: {versions}."
     )
-
-
-def _listed(node: Any, here: Mapping[str, str]) -> str:
-    return ", ".join(node.differences(here)) or "none"
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
-
-
-def _machine() -> dict[str, Any]:
-    from robustmdp.operators.threads import thread_count
-
-    return {"cores": os.cpu_count(), "threads": thread_count(None)}
-
-
-def _build() -> dict[str, Any]:
-    """How the compiled core was built, and the instruction sets that this processor can use."""
-    from robustmdp import _core
-
-    info = _core.build_info()
-    others = [name for name in _core.available() if name != _core.variant]
-    standard = f"C++{info['standard'] // 100 % 100}"
-    return {**info, "standard": standard, "also_available": others}
-
-
-def _describe(build: dict[str, Any]) -> dict[str, str]:
-    others = ", ".join(build["also_available"])
-    also = f" ({others} is available by ROBUSTMDP_CORE)" if others else ""
-    return {
-        "instruction set": f"{build['instruction_set']}{also}",
-        "core compiled by": f"{build['compiler']}, {build['standard']}",
-    }
 
 
 def _version(name: str) -> str | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robustmdp import _checks
+
+if TYPE_CHECKING:
+    from robustmdp.app.study import Layout
 
 PREFIX = "gym:"
 
@@ -68,3 +71,24 @@ def parse_value(word: str) -> Any:
             continue
     # The text "False" would count as true in an environment.
     return {"true": True, "false": False}.get(word.lower(), word)
+
+
+def layout_of(env: Any) -> Layout | None:
+    """The layout of a Gymnasium world that is known to be a grid, else None."""
+    from robustmdp.app.study import Layout
+
+    inner = getattr(env, "unwrapped", env)
+    kind = type(inner).__name__
+    if kind == "FrozenLakeEnv":
+        rows, columns = inner.desc.shape
+        letters = [cell.decode() for cell in inner.desc.ravel()]
+        marks = {state: letter for state, letter in enumerate(letters) if letter != "F"}
+        closed = frozenset(state for state, letter in marks.items() if letter in "HG")
+        return Layout(rows, columns, ("left", "down", "right", "up"), marks, closed)
+    if kind == "CliffWalkingEnv":
+        rows, columns = (int(size) for size in inner.shape)
+        start, goal = (rows - 1) * columns, rows * columns - 1
+        cliff = dict.fromkeys(range(start + 1, goal), "C")
+        marks = {**cliff, start: "S", goal: "G"}
+        return Layout(rows, columns, ("up", "right", "down", "left"), marks, frozenset({*cliff, goal}))
+    return None

@@ -1,8 +1,9 @@
-"""The command `robustmdp`: its parts, and what becomes of errors."""
+"""The command `robustmdp`: its parts, and errors in its own words: arguments become options, advice what to type."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -12,12 +13,48 @@ from robustmdp._display import printable
 from robustmdp.app.commands.advising import analyse, suggest
 from robustmdp.app.commands.data import convert, estimate, problems
 from robustmdp.app.commands.doctor import completion, doctor
-from robustmdp.app.commands.errors import sentence
 from robustmdp.app.commands.learning import learn
 from robustmdp.app.commands.options import INTERRUPTED
 from robustmdp.app.commands.planning import match, reach, solve
 from robustmdp.app.commands.reproduce import reproduce
 from robustmdp.app.commands.tuning import curve, stress
+
+# What to do about an error, by its argument, where the library's advice speaks to programs.
+_ADVICE = {
+    "columns": ": terminated=done if it marks true endings only, terminated= to leave it out",
+    "criterion": "; give a lower --discount, or solve with --horizon STEPS, --total or --average",
+    "discount": "; give one as in --discount 0.95",
+    "environment": "; `robustmdp learn --algorithm markovian` learns without them",
+    "header": "; is it --column {name}={own}?",
+    "intervals": "; see robustmdp solve --help",
+    "learner": ": use --algorithm markovian",
+    "rewards": ": give --reward-range, as in 0..1",
+}
+_SINGULAR = {"columns": "column"}  # options that may be repeated
+
+
+def explain(problem: BaseException, options: Collection[str] = ()) -> str:
+    """An error, with the option of the command instead of the argument, and advice for the command line.
+
+    >>> from robustmdp import read
+    >>> try:
+    ...     read("gym:FrozenLake-v1")
+    ... except ValueError as problem:
+    ...     explain(problem, ["discount"])
+    '--discount must be given: an environment has none; give one as in --discount 0.95'
+    """
+    if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:
+        return f"{problem.filename}: {problem.strerror.lower()}"
+    text = str(problem)
+    if isinstance(problem, MemoryError):
+        return f"there is not enough memory for this{': ' if text else ''}{text}"
+    argument, advice = getattr(problem, "argument", ""), getattr(problem, "advice", "")
+    if advice and argument in _ADVICE:
+        text = text.removesuffix(advice) + _ADVICE[argument].format(**vars(problem)["values"])
+    option = _SINGULAR.get(argument, argument)
+    if option in options:
+        text = text.replace(argument, f"--{option.replace('_', '-')}", 1)
+    return text
 
 
 class _Group(click.Group):
@@ -43,7 +80,7 @@ class _Group(click.Group):
                 warnings.showwarning = _say  # type: ignore[assignment]
                 return super().invoke(ctx)
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as problem:
-            raise click.ClickException(printable(sentence(problem, self._options(ctx)))) from None
+            raise click.ClickException(printable(explain(problem, self._options(ctx)))) from None
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
@@ -84,20 +121,8 @@ def main() -> None:
     """
 
 
-for _command in (
-    analyse,
-    solve,
-    reach,
-    suggest,
-    curve,
-    stress,
-    match,
-    estimate,
-    learn,
-    convert,
-    problems,
-    reproduce,
-    doctor,
-    completion,
-):
+# In the order of use.
+_ABOUT_DECISIONS = (analyse, solve, reach, suggest, curve, stress, match)
+_ABOUT_THE_REST = (estimate, learn, convert, problems, reproduce, doctor, completion)
+for _command in (*_ABOUT_DECISIONS, *_ABOUT_THE_REST):
     main.add_command(_command)

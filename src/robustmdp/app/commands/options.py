@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import click
@@ -29,16 +30,16 @@ def complete_problem(context: click.Context, parameter: click.Parameter, begun: 
     return found or [CompletionItem(begun, type="file")]
 
 
-def complete_divergence(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Short names of divergences."""
-    del context, parameter
-    return [word for word in (*DIVERGENCES, *_plugins.names("divergence")) if word.startswith(begun.lower())]
+def completer(known: Sequence[str], kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes our names, then those that packages add, in capitals or not."""
+    return lambda context, parameter, begun: [
+        word for word in (*known, *_plugins.names(kind)) if word.startswith(begun.lower())
+    ]
 
 
-def complete_set(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Names of sets."""
-    del context, parameter
-    return [word for word in (*SETS, *_plugins.names("set")) if word.startswith(begun.lower())]
+def combine(*options: Command) -> Command:
+    """One decorator that adds several options, in this order."""
+    return lambda command: reduce(lambda found, option: option(found), reversed(options), command)
 
 
 def problem_argument(name: str = "problem", **settings: Any) -> Command:
@@ -51,7 +52,7 @@ def divergence_option(default: str = "kl") -> Command:
     return click.option(
         "--divergence",
         default=default,
-        shell_complete=complete_divergence,
+        shell_complete=completer(DIVERGENCES, "divergence"),
         metavar="NAME",
         help=", ".join(f"{name} (default)" if name == default else name for name in DIVERGENCES) + ".",
     )
@@ -59,7 +60,7 @@ def divergence_option(default: str = "kl") -> Command:
 
 def set_option(about: str = ", ".join(SETS) + ".") -> Command:
     """Which set."""
-    return click.option("--set", "set_name", metavar="NAME", shell_complete=complete_set, help=about)
+    return click.option("--set", "set_name", metavar="NAME", shell_complete=completer(SETS, "set"), help=about)
 
 
 weight_option = click.option("--weight", type=float, help="Penalty per unit of divergence (lambda).")
@@ -67,6 +68,7 @@ radius_option = click.option("--radius", type=float, help="Of a ball: how far na
 levels_option = click.option(
     "--levels", metavar="A,B,...", help="Levels of any other set than a divergence's; 50 that fit if none are given."
 )
+share_option = click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
 mixture_option = click.option("--share", type=float, help="Of cvar, evar or entropic, beside the mean.")
 support_option = click.option("--support", metavar="STATES", help="Where l1, ... may lead: model, all or 1,5,7.")
 distance_option = click.option(
@@ -80,12 +82,7 @@ initial_option = click.option(
 )
 threads_option = click.option("--threads", type=int, help="Cores to use; all if not given.")
 rows_option = click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Lines of the table to show.",
+    "--rows", type=click.IntRange(min=0), default=20, show_default=True, metavar="N", help="Lines of the table to show."
 )
 tolerance_option = click.option("--tol", type=float, default=1e-8, show_default=True, help="Certified relative error.")
 solution_option = click.option("--out", type=click.Path(), help="Write policy and values: .csv, .parquet or .json.")
@@ -106,64 +103,42 @@ column_option = click.option(
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bits.")
 
 
-def output_options(command: Command) -> Command:
-    """--json and --quiet, which every command has."""
-    for option in (
-        click.option("--quiet", is_flag=True, help="No progress, no warnings."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object at full precision."),
-    ):
-        command = option(command)
-    return command
-
-
-def level_options(command: Command) -> Command:
-    """A divergence with a weight or a radius."""
-    for option in (radius_option, weight_option, divergence_option("chi2")):
-        command = option(command)
-    return command
-
-
-def study_options(command: Command) -> Command:
-    """A family of sets, and the problem that it belongs to."""
-    for option in (
-        method_option,
-        column_option,
-        vary_option,
-        held_out_option,
-        initial_option,
-        confidence_option,
-        discount_option,
-        rectangular_option,
-        distance_option,
-        support_option,
-        mixture_option,
-        levels_option,
-        divergence_option(),
-        set_option(),
-    ):
-        command = option(command)
-    return command
-
-
-def set_options(command: Command) -> Command:
-    """One set with its level."""
-    for option in (
-        rectangular_option,
-        click.option("--optimistic", is_flag=True, help="Nature helps instead."),
-        distance_option,
-        support_option,
-        click.option("--aversion", type=float, help="Of entropic risk, per unit of reward."),
-        click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean."),
-        click.option("--level", type=float, help="Of cvar and evar, in (0, 1]; of any other set."),
-        level_options,
-        set_option(),
-    ):
-        command = option(command)
-    return command
+level_options = combine(divergence_option("chi2"), weight_option, radius_option)
+output_options = combine(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object at full precision."),
+    click.option("--quiet", is_flag=True, help="No progress, no warnings."),
+)
+study_options = combine(  # a family of sets, and the problem that it belongs to
+    set_option(),
+    divergence_option(),
+    levels_option,
+    mixture_option,
+    support_option,
+    distance_option,
+    rectangular_option,
+    discount_option,
+    confidence_option,
+    initial_option,
+    held_out_option,
+    vary_option,
+    column_option,
+    method_option,
+)
+set_options = combine(  # one set with its level
+    set_option(),
+    level_options,
+    click.option("--level", type=float, help="Of cvar and evar, in (0, 1]; of any other set."),
+    share_option,
+    click.option("--aversion", type=float, help="Of entropic risk, per unit of reward."),
+    support_option,
+    distance_option,
+    click.option("--optimistic", is_flag=True, help="Nature helps instead."),
+    rectangular_option,
+)
 
 
 def was_typed(option: str) -> bool:
-    """Was an option given, or is it at its default?"""
+    """Whether an option was given, not left at its default."""
     from click.core import ParameterSource
 
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

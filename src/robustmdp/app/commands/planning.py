@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
+import robustmdp as rm
 from robustmdp.app.commands import options as given
-from robustmdp.app.commands import sharded
+from robustmdp.app.commands import sharded, show
 from robustmdp.app.commands.options import CONVERGED, INTERRUPTED, NOT_CONVERGED
-
-if TYPE_CHECKING:
-    from robustmdp.ambiguity import Ambiguity
-    from robustmdp.models import MDP
-    from robustmdp.result import Solution
+from robustmdp.app.commands.progress import Bar, Steps
 
 _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 
@@ -38,7 +34,7 @@ _SOLVERS = ("auto", "value-iteration", "policy-iteration", "dual-ascent")
 @given.solution_option
 @given.full_option
 @given.output_options
-def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
+def solve(problem: str, **options: Any) -> None:
     """Solve PROBLEM (see `robustmdp problems`) robustly, as it is without a set.
 
     \b
@@ -46,66 +42,67 @@ def solve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
       robustmdp solve 'gym:FrozenLake-v1?is_slippery=false&map_name=8x8' --horizon 12
       robustmdp solve model.csv --divergence kl --radius 0.1 --out policy.csv
     """
-    from robustmdp import _checks, evaluate
-    from robustmdp import solve as solved
-    from robustmdp.app.commands.sets import build_set, parse_set
-    from robustmdp.app.commands.words import check_out, parse_bounded, parse_policy, parse_solver
+    from robustmdp import _checks
+    from robustmdp.app.commands import sets, words
 
-    engine = sharded.parse_engine(options)
-    check_out(options["out"], *sharded.out_extensions(engine))
-    choice, criterion, solver = parse_set(options), _criterion(options), parse_solver(options["solver"], _SOLVERS)
+    _check_full(options)
+    engine, out = sharded.parse_engine(options), options["out"]
+    words.check_out(out, *words.TABLES, *(() if engine is None else (sharded.MAPPED,)))
+    choice, criterion = sets.parse_set(options), _criterion(options)
+    solver = words.parse_solver(options["solver"], _SOLVERS)
     _checks.must(
         choice.name is not None or not given.was_typed("divergence"),
         "--divergence must come with --weight or --radius: without them the model is taken as true",
     )
-    if sharded.is_mapped(problem, engine):
+    is_mapped = sharded.is_mapped(problem, engine)
+    if is_mapped:
         mdp, bounds = sharded.open_mapped(problem, options["discount"]), None
     else:
-        mdp, bounds = parse_bounded(problem, options["discount"])
-    ambiguity = build_set(choice, mdp, bounds)
-    policy = None if options["policy"] is None else parse_policy(options["policy"], mdp, options["horizon"])
+        mdp, bounds = words.parse_bounded(problem, options["discount"])
+    ambiguity = sets.build_set(choice, mdp, bounds)
+    policy = None if options["policy"] is None else words.parse_policy(options["policy"], mdp, options["horizon"])
 
-    def run(callback: Any) -> Solution:
+    def run(callback: Any) -> rm.Solution:
         how = {"criterion": criterion, "tol": options["tol"], "threads": options["threads"], "callback": callback}
-        if policy is None:
-            source = mdp.path if sharded.is_mapped(problem, engine) else mdp
-            return solved(source, ambiguity, solver=solver, engine=engine, checkpoint=options["checkpoint"], **how)
-        return evaluate(mdp, policy, ambiguity, **how)
+        if policy is not None:
+            return rm.evaluate(mdp, policy, ambiguity, **how)
+        source, checkpoint = mdp.path if is_mapped else mdp, options["checkpoint"]
+        return rm.solve(source, ambiguity, solver=solver, engine=engine, checkpoint=checkpoint, **how)
 
-    criterion_text = _criterion_text(options, mdp)
+    steps = "" if options["horizon"] is None else f"step 0 of {options['horizon']:,}, "
+    text = f"{steps}discount {mdp.discount:g}"
+    if options["total"] or options["average"]:
+        text = "total reward" if options["total"] else "average reward"
     word = "gain" if options["average"] else "value"
-    question = _Question(problem, criterion_text, mdp, ambiguity, word, options["tol"], options["horizon"])
     with sharded.connection(engine):
-        _finish(question, run, as_json, quiet, rows, options["out"])
+        _finish(run, problem, mdp, ambiguity, options, criterion=text, word=word, steps=options["horizon"])
+
+
+def _check_full(options: Mapping[str, Any]) -> None:
+    from robustmdp import _checks
+
+    is_shown = options["as_json"] or not options["full"]
+    _checks.must(is_shown, "--full must come with --json: it adds Q, for which a table of states has no room")
 
 
 def _criterion(options: Mapping[str, Any]) -> Any:
     """What is summed; None for the discounted rewards."""
-    from robustmdp import AverageReward, FiniteHorizon, TotalReward, _checks
+    from robustmdp import _checks
 
-    steps, solver = options["horizon"], options.get("solver", "auto")
+    steps, solver = options["horizon"], options["solver"]
     chosen = [name for name in ("horizon", "total", "average") if options[name] not in (None, False)]
     _checks.must(len(chosen) < 2, f"give {' or '.join(f'--{name}' for name in chosen)}, not both")
     if steps is not None:
         _checks.must(steps >= 1, f"--horizon must be at least 1: got {steps}")
         _checks.must(solver == "auto", "--horizon must come without --solver")
-        return FiniteHorizon(steps)
+        return rm.FiniteHorizon(steps)
     if not chosen:
         return None
     what = "sums" if options["total"] else "averages"
     _checks.must(options["discount"] is None, f"--{chosen[0]} {what} rewards without a discount: leave --discount out")
-    known = [name for name in _SOLVERS if name != "dual-ascent"]
-    _checks.must(
-        solver in known, f"--total and --average must come with --solver {', '.join(known[:-1])} or {known[-1]}"
-    )
-    return TotalReward() if options["total"] else AverageReward()
-
-
-def _criterion_text(options: Mapping[str, Any], mdp: MDP) -> str:
-    if options["total"] or options["average"]:
-        return "total reward" if options["total"] else "average reward"
-    steps = "" if options["horizon"] is None else f"step 0 of {options['horizon']:,}, "
-    return f"{steps}discount {mdp.discount:g}"
+    able = "auto, value-iteration or policy-iteration"
+    _checks.must(solver != "dual-ascent", f"--total and --average must come with --solver {able}")
+    return rm.TotalReward() if options["total"] else rm.AverageReward()
 
 
 @click.command(short_help="The probability of reaching a goal, or what is collected until then.")
@@ -122,7 +119,7 @@ def _criterion_text(options: Mapping[str, Any], mdp: MDP) -> str:
 @given.solution_option
 @given.full_option
 @given.output_options
-def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -> None:
+def reach(problem: str, **options: Any) -> None:
     """The best worst-case probability of reaching --goal in PROBLEM, with certified bounds.
 
     With --rewards, the sum of rewards until the goal, infinite where it is not reached surely. There is no discount.
@@ -134,33 +131,30 @@ def reach(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
       robustmdp reach model.drn --goal done --avoid failed
     """
     from robustmdp import _checks
-    from robustmdp import reach as reached
-    from robustmdp.app.commands.sets import build_set, parse_set
-    from robustmdp.app.commands.words import check_out, parse_bounded, parse_states
+    from robustmdp.app.commands import sets, words
 
-    check_out(options["out"], ".csv", ".parquet", ".pq", ".json")
+    _check_full(options)
+    words.check_out(options["out"], *words.TABLES)
     _checks.must(not options["rewards"] or not options["avoid"], "give --avoid or --rewards, not both")
     steps = options["within"]
     _checks.must(steps is None or steps >= 1, f"--within must be at least 1: got {steps}")
-    choice = parse_set(options)
-    mdp, bounds = parse_bounded(problem, 1.0)
-    ambiguity = build_set(choice, mdp, bounds)
-    goal, avoid = (parse_states(mdp, options[name], f"--{name}") for name in ("goal", "avoid"))
+    choice = sets.parse_set(options)
+    mdp, bounds = words.parse_bounded(problem, 1.0)
+    ambiguity = sets.build_set(choice, mdp, bounds)
+    goal, avoid = (words.parse_states(mdp, options[name], f"--{name}") for name in ("goal", "avoid"))
     assert goal is not None  # the option is required
     _warn_if_nothing_leads_to(mdp, ambiguity, goal)
 
-    def run(callback: Any) -> Solution:
+    def run(callback: Any) -> rm.Solution:
         how = {name: options[name] for name in ("within", "minimise", "rewards", "tol", "threads")}
-        return reached(mdp, ambiguity, goal, avoid=avoid, callback=callback, **how)
+        return rm.reach(mdp, ambiguity, goal, avoid=avoid, callback=callback, **how)
 
-    what = "rewards until" if options["rewards"] else "probability of"
+    what, word = ("rewards until", "sum") if options["rewards"] else ("probability of", "probability")
     text = f"{what} {options['goal']}{f' within {steps:,} steps' if steps else ''}"
-    word = "sum" if options["rewards"] else "probability"
-    question = _Question(problem, text, mdp, ambiguity, word, options["tol"], steps)
-    _finish(question, run, as_json, quiet, rows, options["out"])
+    _finish(run, problem, mdp, ambiguity, options, criterion=text, word=word, steps=steps)
 
 
-def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None:
+def _warn_if_nothing_leads_to(mdp: rm.MDP, ambiguity: Any, goal: Any) -> None:
     """A step that ends the episode leads to no state, which is easily overlooked."""
     import warnings
 
@@ -173,47 +167,35 @@ def _warn_if_nothing_leads_to(mdp: MDP, ambiguity: Ambiguity, goal: Any) -> None
         warnings.warn(f"no transition leads from another state to the goal{ends}", stacklevel=2)
 
 
-@dataclass(frozen=True)
-class _Question:
-    """What a command asks: `criterion` in words, what a value is called, and the error or steps at which it ends."""
-
-    problem: str
-    criterion: str
-    mdp: MDP
-    ambiguity: Ambiguity
-    word: str = "value"
-    tol: float = 1e-8
-    steps: int | None = None
-
-    @property
-    def accuracy(self) -> float:
-        """The error that is small enough, roughly: values are at most as large as a model without doubt allows."""
-        low, high = getattr(self.mdp, "value_range", (0.0, 0.0))  # rows that are mapped are not looked through
-        size = max(abs(low), abs(high))
-        return self.tol * max(1.0, size if math.isfinite(size) else 1.0)
-
-
 def _finish(
-    question: _Question, run: Callable[[Any], Solution], as_json: bool, quiet: bool, rows: int, out: str | None
+    run: Callable[[Any], rm.Solution],
+    problem: str,
+    mdp: Any,
+    ambiguity: Any,
+    options: Mapping[str, Any],
+    *,
+    criterion: str,
+    word: str,
+    steps: int | None,
 ) -> NoReturn:
-    """Run it with a progress bar, write and print what it found, and leave with the exit code."""
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar, Steps
+    """Run it with a progress bar, write and print what it found, and leave with the exit code.
 
-    with Bar(quiet) as bar:
-        solution = run(Steps(bar, question.accuracy, question.steps, sharded.step_text))
-    interrupted = solution.status.code == "interrupted"
-    if as_json:
-        record = show.solution_record(question.problem, question.mdp, question.ambiguity, solution)
-        large = {"q": solution.q, **sharded.not_in_json(solution)} if given.was_typed("full") else {}
-        show.print_json({**record, **large, "criterion": question.criterion})
+    `criterion` is what is summed, in words; `word` is what a value is called; `steps` is their number, if it is known.
+    """
+    low, high = getattr(mdp, "value_range", (0.0, 0.0))  # rows that are mapped are not looked through
+    size = max(abs(low), abs(high))  # values are at most as large as a model without doubt allows
+    accuracy = options["tol"] * max(1.0, size if math.isfinite(size) else 1.0)
+    with Bar(options["quiet"]) as bar:
+        solution = run(Steps(bar, accuracy, steps, sharded.step_text))
+    if options["as_json"]:
+        record = show.solution_record(problem, mdp, ambiguity, solution)
+        show.print_json({**record, **(sharded.q_for_json(solution) if options["full"] else {}), "criterion": criterion})
     else:
-        title = f"{question.problem}, {question.criterion}"
-        show.print_solution(title, question.ambiguity, solution, rows, word=question.word)
-    if out is not None:  # after the answer, since a large table takes longer than its bounds
-        sharded.write(solution, out)
-    if interrupted:
-        written = f", also in {out}" if out is not None else ""
+        show.print_solution(f"{problem}, {criterion}", ambiguity, solution, options["rows"], word=word)
+    if options["out"] is not None:  # after the answer, since a large table takes longer than its bounds
+        sharded.write(solution, options["out"])
+    if solution.status.code == "interrupted":
+        written = f", also in {options['out']}" if options["out"] is not None else ""
         click.echo(f"Interrupted: the bounds are those of the last step{written}{sharded.way_on()}.", err=True)
     sys.exit({"converged": CONVERGED, "interrupted": INTERRUPTED}.get(solution.status.code, NOT_CONVERGED))
 
@@ -237,23 +219,19 @@ def match(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
       robustmdp match chain --weight 1 --initial s1
       robustmdp match chain --divergence kl --radius 0.1
     """
-    from robustmdp import _checks, matching_radius, matching_weight
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.sets import check_known, parse_ambiguity
-    from robustmdp.app.commands.sources import parse_source
-    from robustmdp.app.commands.words import refuse_log
+    from robustmdp import _checks
+    from robustmdp.app.commands import sets, sources, words
     from robustmdp.models.labels import distribution
 
     del quiet
-    check_known(options, "match", ("penalty", "ball"), "which have a divergence in common")
-    ambiguity: Any = parse_ambiguity(options)
+    sets.check_known(options, "match", ("penalty", "ball"), "which have a divergence in common")
+    ambiguity: Any = sets.parse_ambiguity(options)
     _checks.must(not ambiguity.is_nominal, "give --weight to get its radius, or --radius to get its weight")
-    refuse_log(problem)
-    source = parse_source(problem, discount=options["discount"], initial=options["initial"])
+    words.refuse_log(problem)
+    source = sources.parse_source(problem, discount=options["discount"], initial=options["initial"])
     mdp, start = source.mdp, distribution(source.mdp, source.initial)
-    to_radius = ambiguity.has_weight
-    found = (matching_radius if to_radius else matching_weight)(mdp, ambiguity, start, threads=options["threads"])
-    wanted = "radius" if to_radius else "weight"
+    matching, wanted = (rm.matching_radius, "radius") if ambiguity.has_weight else (rm.matching_weight, "weight")
+    found = matching(mdp, ambiguity, start, threads=options["threads"])
     if as_json:
         show.print_json({"problem": problem, "ambiguity": repr(ambiguity), wanted: found})
     else:

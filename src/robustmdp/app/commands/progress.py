@@ -29,17 +29,15 @@ class Bar:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-        )
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         hidden = self._quiet or not console.is_terminal
         self._bar = Progress(*columns, console=console, disable=hidden, transient=True)
         self._task: Any = self._bar.add_task(self._first, total=1.0)
         self._bar.start()
-        self._listening = _is_ours()
+        # Not where other code listens to Ctrl-C, where it is ignored, or outside the main thread.
+        alone = threading.current_thread() is threading.main_thread()
+        self._listening = alone and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if self._listening:
             signal.signal(signal.SIGINT, self._stop)
         return self
@@ -99,9 +97,3 @@ class Steps:
             share = math.log(self._largest / error) / math.log(self._largest / self._accuracy)
             self._share = max(self._share, min(share, 1.0))
         return self._share
-
-
-def _is_ours() -> bool:
-    """May Ctrl-C be listened to? Not where other code does, where it is ignored, or outside the main thread."""
-    alone = threading.current_thread() is threading.main_thread()
-    return alone and signal.getsignal(signal.SIGINT) is signal.default_int_handler

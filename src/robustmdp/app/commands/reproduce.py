@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import show
 from robustmdp.app.commands.options import INTERRUPTED
 from robustmdp.app.commands.progress import LEARNING, Bar
 
 if TYPE_CHECKING:
     from robustmdp.paper.params import Option
-    from robustmdp.paper.reproduce import Reproduction
+    from robustmdp.table import Table
+
+_COLOURS = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
 
 
 class Parameters(click.Command):
@@ -37,14 +39,13 @@ def _fields() -> dict[str, list[Option]]:
     return known
 
 
-def _options() -> list[click.Parameter]:
-    return [_option(field, options) for field, options in _fields().items()]
-
-
-def _option(field: str, options: list[Option]) -> click.Parameter:
-    docs = " / ".join(dict.fromkeys(option.doc for option in options))
-    shown = {int: "INTEGER", float: "NUMBER", str: "NAME"}[options[0].of] + (",..." if options[0].several else "")
-    return click.Option([f"--{field.replace('_', '-')}"], metavar=shown, help=f"{docs}.", hidden=True)
+def _options() -> list[click.Option]:
+    found = []
+    for field, options in _fields().items():
+        docs = " / ".join(dict.fromkeys(option.doc for option in options))
+        shown = {int: "INTEGER", float: "NUMBER", str: "NAME"}[options[0].of] + (",..." if options[0].several else "")
+        found.append(click.Option([f"--{field.replace('_', '-')}"], metavar=shown, help=f"{docs}.", hidden=True))
+    return found
 
 
 def _list_parameters(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -53,10 +54,7 @@ def _list_parameters(context: click.Context, parameter: click.Parameter, wanted:
     if not wanted:
         return
     formatter = context.make_formatter()
-    rows = []
-    for option in _options():
-        assert isinstance(option, click.Option)
-        rows.append((f"{option.opts[0]} {option.metavar}", option.help or ""))
+    rows = [(f"{option.opts[0]} {option.metavar}", option.help or "") for option in _options()]
     with formatter.section("Parameters of the experiments"):
         formatter.write_dl(rows)
     click.echo(formatter.getvalue(), nl=False)
@@ -94,123 +92,79 @@ def reproduce(experiments: tuple[str, ...], as_json: bool, quiet: bool, **option
       robustmdp reproduce --quick --out look
       robustmdp reproduce markovian behaviour --stay 0.6,0.8 --seeds 20
     """
-    out = Path(options.pop("out"))
-    reproduction = carry_out(experiments, out, quiet=quiet, **options)
-    if reproduction is None:
+    from robustmdp import engine
+    from robustmdp.paper.reproduce import plan
+    from robustmdp.paper.reproduce import reproduce as run
+
+    out, resume, as_csv = Path(options.pop("out")), options.pop("resume"), options.pop("as_csv")
+    where = [options.pop(name) for name in ("engine", "workers", "address")]
+    quick, fields = options.pop("quick"), _fields()
+    given_values = {name: _parse(fields[name][0], word) for name, word in options.items() if word is not None}
+    planned = plan(experiments, quick=quick, **given_values)
+    chosen = engine.engine_of(*where)
+    try:
+        with Bar(quiet, LEARNING) as bar:
+
+            def report(progress: Any) -> None:
+                text = f"{progress.experiment}: {progress.done:,} of {progress.tasks:,} tasks"
+                bar.show(text, progress.share)
+
+            reproduction = run(planned, out, chosen, resume=resume, as_csv=as_csv, progress=report)
+    except KeyboardInterrupt:
         click.echo(f"Interrupted: what is finished is kept in {out}; the same command goes on from there.", err=True)
         sys.exit(INTERRUPTED)
     if as_json:
-        print_json(reproduction)
+        show.print_json({"report": str(reproduction.report), "claims": list(reproduction.claims)})
     else:
-        show(reproduction, out)
+        _print_claims(reproduction.claims)
+        console = show.console()
+        paths = {"records": out / "records", "claims": out / "claims.csv", "report": reproduction.report}
+        for label, path in paths.items():
+            console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def given_by(words: Mapping[str, str | None]) -> dict[str, Any]:
+def _parse(option: Option, word: str) -> Any:
     """What was written, as numbers and names."""
-    fields = _fields()
-    return {field: _value(fields[field][0], word) for field, word in words.items() if word is not None}
-
-
-def carry_out(
-    experiments: Sequence[str],
-    out: Path,
-    *,
-    quick: bool,
-    engine: str,
-    workers: int | None,
-    address: str | None,
-    resume: bool,
-    as_csv: bool,
-    quiet: bool,
-    **written: str | None,
-) -> Reproduction | None:
-    """Run it with live progress; None if Ctrl-C came."""
-    from robustmdp.engine import engine_of
-    from robustmdp.paper.reproduce import plan, reproduce
-
-    planned = plan(experiments, quick=quick, **given_by(written))
-    where = engine_of(engine, workers, address)
-    try:
-        with Bar(quiet, LEARNING) as bar:
-            return reproduce(planned, out, where, resume=resume, as_csv=as_csv, progress=_Meter(bar))
-    except KeyboardInterrupt:
-        return None
-
-
-def _value(option: Option, word: str) -> Any:
     from robustmdp import _checks
 
-    values = tuple(_one(option, part.strip()) for part in word.split(","))
-    if option.several:
-        return values
-    _checks.must(len(values) == 1, f"--{option.name.replace('_', '-')} takes one value: got {word!r}")
-    return values[0]
+    values, flag = [], f"--{option.name.replace('_', '-')}"
+    for part in word.split(","):
+        try:
+            number = option.of(part.strip()) if option.of is not int else float(part)
+            if option.of is int:
+                _checks.must(number == int(number), "whole")
+                number = int(number)
+            values.append(number)
+        except (ValueError, OverflowError):
+            kind = {int: "a whole number", float: "a number"}[option.of]
+            _checks.fail(f"{flag} must be {kind}: got {part.strip()!r}")
+    _checks.must(option.several or len(values) == 1, f"{flag} takes one value: got {word!r}")
+    return tuple(values) if option.several else values[0]
 
 
-def _one(option: Option, word: str) -> Any:
-    from robustmdp import _checks
-
-    try:
-        number = float(word) if option.of is int else option.of(word)
-        if option.of is int:
-            _checks.must(number == int(number), "whole")
-            return int(number)
-        return number
-    except (ValueError, OverflowError):
-        kind = {int: "a whole number", float: "a number"}[option.of]
-        _checks.fail(f"--{option.name.replace('_', '-')} must be {kind}: got {word!r}")
-
-
-def show(reproduction: Reproduction, out: Path) -> None:
-    """The table of verdicts, and where everything is."""
+def _print_claims(claims: Table) -> None:
+    """The verdict of each claim in each world, and why claims do not hold, where that fits on a screen."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
     from robustmdp.paper.claims import dependence
 
-    console, claims = Console(), reproduction.claims
-    if len(claims):
-        stays = claims.values("stay")
-        table = Table(title="The paper's claims", title_justify="left")
-        table.add_column("claim", justify="right")
-        table.add_column("the paper says", ratio=1)
-        for stay in stays:
-            table.add_column(f"p = {stay:g}", no_wrap=True)
-        for (number,), of in claims.groups("claim"):
-            verdicts = dict(zip(of["stay"].tolist(), of["verdict"].tolist(), strict=True))
-            colours = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
-            cells = [verdicts.get(stay, "") for stay in stays]
-            table.add_row(str(number), of["statement"][0], *(f"[{colours.get(c, 'default')}]{c}[/]" for c in cells))
-        console.print(table)
-        for sentence in [*dependence(claims), *_explained(claims)]:
-            console.print(sentence, highlight=False, markup=False)
-    for label, path in (("records", out / "records"), ("claims", out / "claims.csv"), ("report", reproduction.report)):
-        console.print(f"{label:<8} {path}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _explained(claims: Any) -> list[str]:
-    """Why claims do not hold, where that fits on a screen; the page and claims.csv say it of every world."""
+    if not len(claims):
+        return
+    console, stays = Console(), claims.values("stay")
+    grid = Grid(title="The paper's claims", title_justify="left")
+    grid.add_column("claim", justify="right")
+    grid.add_column("the paper says", ratio=1)
+    for stay in stays:
+        grid.add_column(f"p = {stay:g}", no_wrap=True)
+    for (number,), of in claims.groups("claim"):
+        verdicts = dict(zip(of["stay"].tolist(), of["verdict"].tolist(), strict=True))
+        cells = [verdicts.get(stay, "") for stay in stays]
+        grid.add_row(str(number), of["statement"][0], *(f"[{_COLOURS.get(c, 'default')}]{c}[/]" for c in cells))
+    console.print(grid)
     failed = claims.where(verdict="does not hold")
+    why = [f"Claim {row['claim']}: {row['explanation']}" for row in failed]
     if len(failed.values("stay")) > 1:
-        return ["Every verdict is explained in the report and in claims.csv."]
-    return [f"Claim {number}: {why}" for number, why in zip(failed["claim"], failed["explanation"], strict=True)]
-
-
-def print_json(reproduction: Reproduction) -> None:
-    """One object: where the report is, and every verdict with its numbers."""
-    from robustmdp.app.commands import show as words
-
-    columns = words.columns_of(reproduction.claims)
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    words.print_json({"report": str(reproduction.report), "claims": rows})
-
-
-class _Meter:
-    """Progress over all tasks, on the bar."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-
-    def __call__(self, progress: Any) -> None:
-        text = f"{progress.experiment}: {progress.done:,} of {progress.tasks:,} tasks"
-        self._bar.show(text, progress.share)
+        why = ["Every verdict is explained in the report and in claims.csv."]
+    for sentence in (*dependence(claims), *why):
+        console.print(sentence, highlight=False, markup=False)

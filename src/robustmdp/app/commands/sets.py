@@ -7,17 +7,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import robustmdp as rm
 from robustmdp import _checks, _plugins
 from robustmdp.app.commands.options import SETS, was_typed
-from robustmdp.app.commands.words import parse_state
+from robustmdp.app.commands.words import parse_states
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from robustmdp import Interval
     from robustmdp.ambiguity import Ambiguity
     from robustmdp.divergences import FDivergence
-    from robustmdp.models import MDP
 
 _LEVELS = ("weight", "radius", "level", "share", "aversion")  # options that hold numbers
 _CURVE_LEVELS = 50
@@ -26,46 +25,29 @@ _SHARED = ("penalty", "ball", "l1", "l2")  # sets whose level the actions of a s
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A set's options: that of its level, an example of it, others that it takes; `span` is for curves."""
+    """A set's class and options: that of its level, an example of it, others that it takes; `span` is for curves."""
 
+    form: str
     level: str
     example: str
     takes: tuple[str, ...] = ()
     span: tuple[float, float] | None = None
 
 
-_KINDS = dict(
-    zip(
-        SETS,
-        (
-            _Kind("weight", "--weight 1", ("divergence",)),
-            _Kind("radius", "--radius 0.1", ("divergence",)),
-            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 2.0)),
-            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 1.5)),
-            _Kind("radius", "--radius 0.1", ("support",), (1e-3, 1.0)),
-            _Kind("share", "--share 0.1", ("support",), (1e-3, 1.0)),
-            _Kind("level", "--level 0.2", ("share",), (1.0, 1e-2)),
-            _Kind("level", "--level 0.2", ("share",), (1.0, 1e-2)),
-            _Kind("aversion", "--aversion 1", ("share",)),
-            _Kind("level", "--level 1", (), (1e-2, 1.0)),
-            _Kind("radius", "--radius 0.1 --distance FILE", ("support", "distance")),
-        ),
-        strict=True,
-    )
-)
-
-_OF_PACKAGES = _Kind("level", "--level 0.1")
-
-_CLASSES = {
-    "l1": "L1",
-    "l2": "L2",
-    "linf": "LInf",
-    "contamination": "Contamination",
-    "cvar": "CVaR",
-    "evar": "EVaR",
-    "entropic": "EntropicRisk",
-    "wasserstein": "Wasserstein",
+_KINDS = {
+    "penalty": _Kind("Penalized", "weight", "--weight 1", ("divergence",)),
+    "ball": _Kind("Constrained", "radius", "--radius 0.1", ("divergence",)),
+    "l1": _Kind("L1", "radius", "--radius 0.1", ("support",), (1e-3, 2.0)),
+    "l2": _Kind("L2", "radius", "--radius 0.1", ("support",), (1e-3, 1.5)),
+    "linf": _Kind("LInf", "radius", "--radius 0.1", ("support",), (1e-3, 1.0)),
+    "contamination": _Kind("Contamination", "share", "--share 0.1", ("support",), (1e-3, 1.0)),
+    "cvar": _Kind("CVaR", "level", "--level 0.2", ("share",), (1.0, 1e-2)),
+    "evar": _Kind("EVaR", "level", "--level 0.2", ("share",), (1.0, 1e-2)),
+    "entropic": _Kind("EntropicRisk", "aversion", "--aversion 1", ("share",)),
+    "interval": _Kind("Interval", "level", "--level 1", (), (1e-2, 1.0)),
+    "wasserstein": _Kind("Wasserstein", "radius", "--radius 0.1 --distance FILE", ("support", "distance")),
 }
+_OF_PACKAGES = _Kind("", "level", "--level 0.1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,28 +66,25 @@ class SetChoice:
     """
 
     name: str | None
-    levels: tuple[float, ...]
     divergence: FDivergence
+    divergence_word: str
+    levels: tuple[float, ...] = ()
     share: float | None = None
     support: str | None = None
-    optimistic: bool = False
+    is_optimistic: bool = False
     distance: str | None = None
     is_shared: bool = False
-    divergence_word: str = ""
 
-    def at(self, level: float, mdp: MDP, bounds: Interval | None = None) -> Ambiguity:
+    def at(self, level: float, mdp: rm.MDP, bounds: rm.Interval | None = None) -> Ambiguity:
         """The set of that level; `bounds` are the intervals of the model's file, if it has any."""
-        from robustmdp import MeanRisk, Optimistic, SRectangular
-
         found = self._plain(level, mdp, bounds)
         if self.share is not None:
-            found = MeanRisk(self.share, found)
+            found = rm.MeanRisk(self.share, found)
         if self.is_shared:
-            found = SRectangular(found)
-        return Optimistic(found) if self.optimistic else found
+            found = rm.SRectangular(found)
+        return rm.Optimistic(found) if self.is_optimistic else found
 
-    def _plain(self, level: float, mdp: MDP, bounds: Interval | None) -> Ambiguity:
-        import robustmdp as rm
+    def _plain(self, level: float, mdp: rm.MDP, bounds: rm.Interval | None) -> Ambiguity:
         from robustmdp.ambiguity import check_ambiguity, is_set
 
         if self.name == "interval":
@@ -113,15 +92,17 @@ class SetChoice:
         assert self.name is not None
         if (point := _added(self.name)) is not None:
             return check_ambiguity(_plugins.build("set", point, "return a set", is_set, level))
-        if self.name in ("penalty", "ball"):
-            return (rm.Penalized if self.name == "penalty" else rm.Constrained)(self.divergence, level)
-        kind = getattr(rm, _CLASSES[self.name])
-        settings: dict[str, Any] = {} if self.support is None else {"support": _parse_support(self.support, mdp)}
+        form = getattr(rm, _KINDS[self.name].form)
+        if self.has_divergence:
+            return form(self.divergence, level)  # type: ignore[no-any-return]
+        settings: dict[str, Any] = {}
+        if self.support is not None:
+            settings["support"] = parse_states(mdp, self.support, "--support", ("all", "model"))
         if self.distance is not None:
             settings["distance"] = rm.read_distance(self.distance)
-        return kind(**settings, **{kind.level_name: level})  # type: ignore[no-any-return]
+        return form(**settings, **{form.level_name: level})  # type: ignore[no-any-return]
 
-    def arguments(self, mdp: MDP, bounds: Interval | None, threads: int | None) -> dict[str, Any]:
+    def arguments(self, mdp: rm.MDP, bounds: rm.Interval | None, threads: int | None) -> dict[str, Any]:
         """For `suggest` and `analyse`: a divergence, or a function and its levels."""
         if self.is_divergence:
             return {"divergence": self.divergence}
@@ -140,11 +121,11 @@ class SetChoice:
             return own
         support = "" if self.support is None else f", support={self._support_code()}"
         distance = "" if self.distance is None else f"rm.read_distance({self.distance!r}), "
+        first = distance
         if self.has_divergence:
-            form = "Penalized" if self.name == "penalty" else "Constrained"
-            found = f"rm.{form}({'divergence' if own else f'rm.{self.divergence!r}'}, level)"
-        else:
-            found = f"rm.{_CLASSES[self.name]}({distance}level{support})"  # type: ignore[index]
+            first = "divergence, " if own else f"rm.{self.divergence!r}, "
+        assert self.name is not None
+        found = f"rm.{_KINDS[self.name].form}({first}level{support})"
         found = found if self.share is None else f"rm.MeanRisk({self.share!r}, {found})"
         found = f"rm.SRectangular({found})" if self.is_shared else found
         return [*own, f"set_at = lambda level: {found}"]
@@ -178,30 +159,27 @@ class SetChoice:
         """Whether its level is measured in --divergence."""
         return self.name in ("penalty", "ball")
 
-    def within(self, bounds: Interval | None) -> SetChoice:
+    def within(self, bounds: rm.Interval | None) -> SetChoice:
         """The intervals of a file where nothing else was asked for."""
         if self.name is not None or bounds is None:
             return self
-        return dataclasses.replace(self, name="interval", levels=self.levels)
+        return dataclasses.replace(self, name="interval")
 
     def __str__(self) -> str:
         support = "" if self.support is None else f", support {self.support}"
         share = "" if self.share is None else f", a share of {self.share:g} beside the mean"
         return f"{'s-rectangular ' if self.is_shared else ''}{self.name}{support}{share}"
 
-    def curve_levels(self, mdp: MDP, threads: int | None) -> list[float]:
+    def curve_levels(self, mdp: rm.MDP, threads: int | None) -> list[float]:
         """Those that were typed, or some from hardly robust to nearly the minimum over the successors."""
         import numpy as np
-
-        from robustmdp import KL, Constrained, Penalized
-        from robustmdp.tuning import levels_for
 
         assert self.name is not None
         if self.levels:
             return list(self.levels)
         if self.has_divergence:
-            form: Any = Penalized if self.name == "penalty" else Constrained
-            found = levels_for(mdp, self.divergence, count=_CURVE_LEVELS, form=form, threads=threads)
+            form: Any = getattr(rm, _KINDS[self.name].form)
+            found = rm.levels_for(mdp, self.divergence, count=_CURVE_LEVELS, form=form, threads=threads)
             return found.tolist()  # type: ignore[no-any-return]
         _checks.must(self.name in _KINDS, f"--set {self.name} must come with --levels, from a package that has none")
         span = _KINDS[self.name].span
@@ -209,7 +187,7 @@ class SetChoice:
             largest = self.at(1.0, mdp).largest_distance  # type: ignore[attr-defined]
             return (largest * np.geomspace(1e-3, 1.0, _CURVE_LEVELS)).tolist()  # type: ignore[no-any-return]
         if span is None:  # an aversion is the inverse of a weight, in the unit of the rewards
-            weights: list[float] = (1.0 / levels_for(mdp, KL(), count=_CURVE_LEVELS, threads=threads)).tolist()
+            weights: list[float] = (1.0 / rm.levels_for(mdp, rm.KL(), count=_CURVE_LEVELS, threads=threads)).tolist()
             return weights
         return np.geomspace(*span, _CURVE_LEVELS).tolist()  # type: ignore[no-any-return]
 
@@ -222,20 +200,18 @@ def check_known(options: Mapping[str, Any], command: str, known: Sequence[str], 
         _checks.must(word.lower() in known, f"{command} knows {listed}, {why}: got --set {word}")
 
 
-def parse_ambiguity(options: Mapping[str, Any], mdp: MDP | None = None, bounds: Interval | None = None) -> Ambiguity:
-    """The one set that was asked for; without any, the intervals of the model's file, or the model itself."""
-    return build_set(parse_set(options), mdp, bounds)
+def parse_ambiguity(options: Mapping[str, Any]) -> Ambiguity:
+    """The set that was asked for, of those that need no model to be built."""
+    return build_set(parse_set(options), None)
 
 
-def build_set(choice: SetChoice, mdp: MDP | None, bounds: Interval | None = None) -> Ambiguity:
-    """The same in two parts, so that what is typed wrongly is refused before a model is read."""
-    from robustmdp import Nominal
-
+def build_set(choice: SetChoice, mdp: rm.MDP | None, bounds: rm.Interval | None = None) -> Ambiguity:
+    """The set that was asked for; without any, the intervals of the model's file, or the model itself."""
     choice = choice.within(bounds)
     if choice.name is None:
         example = "as in --set l1 --radius 0.1 --optimistic"
-        _checks.must(not choice.optimistic, f"--optimistic must come with a set, {example}")
-        return Nominal()
+        _checks.must(not choice.is_optimistic, f"--optimistic must come with a set, {example}")
+        return rm.Nominal()
     return choice.at(choice.levels[0] if choice.levels else 1.0, mdp, bounds)  # type: ignore[arg-type]
 
 
@@ -254,14 +230,25 @@ def parse_set(
 
     divergence = divergence_named(options["divergence"])
     spelled = {name: f"--{name}" for name in (*_LEVELS, "support", "distance", "divergence")} | dict(plural or {})
-    typed = {name: _as_tuple(options.get(name)) for name in _LEVELS}
+    typed = {}
+    for level in _LEVELS:
+        found = () if options.get(level) is None else options[level]
+        typed[level] = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     given = [name for name in _LEVELS if typed[name]]
     given += [option for option in ("support", "distance") if options.get(option) is not None]
     name = _name_of(options.get("set_name"), given, spelled)
     is_shared = _is_shared(options.get("rectangular"), name)
+    choice = SetChoice(
+        name,
+        divergence,
+        options["divergence"],
+        support=options.get("support"),
+        is_optimistic=bool(options.get("optimistic")),
+        distance=options.get("distance"),
+        is_shared=is_shared,
+    )
     if name is None:
-        is_optimistic = bool(options.get("optimistic"))
-        return SetChoice(None, (), divergence, optimistic=is_optimistic, divergence_word=options["divergence"])
+        return choice
     kind = _KINDS.get(name, _OF_PACKAGES)
     given += ["divergence"] if typed_divergence and was_typed("divergence") else []
     _check_options(name, kind, given, spelled)
@@ -273,17 +260,7 @@ def parse_set(
     _checks.must("distance" not in kind.takes or "distance" in given, f"--set {name} must come with --distance, a file")
     share = typed["share"] if "share" in kind.takes else ()
     _checks.must(len(share) <= 1, f"--share must be one number for --set {name}: got {len(share)}")
-    return SetChoice(
-        name,
-        levels,
-        divergence,
-        share[0] if share else None,
-        options.get("support"),
-        bool(options.get("optimistic")),
-        options.get("distance"),
-        is_shared,
-        options["divergence"],
-    )
+    return dataclasses.replace(choice, levels=levels, share=share[0] if share else None)
 
 
 def _is_shared(word: str | None, name: str | None) -> bool:
@@ -296,12 +273,6 @@ def _is_shared(word: str | None, name: str | None) -> bool:
     came = "no set" if name is None else f"--set {name}"
     _checks.must(name in _SHARED, f"--rectangular s must come with {fitting}: got {came}")
     return True
-
-
-def _as_tuple(given: Any) -> tuple[float, ...]:
-    if given is None:
-        return ()
-    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
 
 
 def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> str | None:
@@ -337,23 +308,13 @@ def _listed(words: Sequence[str], last: str) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def _parse_support(word: str, mdp: MDP) -> str | list[int]:
-    """The words as they are, states by name or number as numbers."""
-    if word in ("all", "model"):
-        return word
-    return [parse_state(mdp, part.strip(), "--support", ("all", "model")) for part in word.split(",")]
-
-
-def _scaled(bounds: Interval | None, mdp: MDP, share: float) -> Interval:
+def _scaled(bounds: rm.Interval | None, mdp: rm.MDP, share: float) -> rm.Interval:
     """The intervals, shrunk towards the model to a share of their width."""
-    from robustmdp import Interval
-
     if bounds is None:
         _checks.fail("--set interval must come with a .drn or .tra file that has intervals: this problem has none")
     _checks.must(0.0 <= share <= 1.0, f"level must lie in [0, 1], a share of the intervals' width: got {share:g}")
     if share == 1.0:
         return bounds
     p = mdp.probabilities
-    return Interval(
-        bounds.lower + (1.0 - share) * (p - bounds.lower), bounds.upper + (1.0 - share) * (p - bounds.upper)
-    )
+    lower, upper = (bound + (1.0 - share) * (p - bound) for bound in (bounds.lower, bounds.upper))
+    return rm.Interval(lower, upper)

@@ -9,31 +9,26 @@ from typing import Any
 
 import click
 
-from robustmdp.app.commands.options import Command
+import robustmdp as rm
+from robustmdp.app.commands.options import combine
+
+MAPPED = ".safetensors"  # a file of which each shard opens its own part, and to which a solution is written with Q
 
 _ENGINES = ("ray", "serial")
-_MAPPED = ".safetensors"
 _SOLVERS = ("auto", "value-iteration", "policy-iteration")
-_MEGABYTE = 1e6
-
-
-def engine_options(command: Command) -> Command:
-    """Where a model is cut into shards, and how many."""
-    for option in (
-        click.option("--checkpoint", type=click.Path(), help="Save values here; the same command goes on."),
-        click.option("--workers", type=int, metavar="N", help="Shards; on Ray one for each node if not given."),
-        click.option("--address", help="Of a Ray cluster; a local Ray if not given."),
-        click.option("--engine", metavar="NAME", help="Cut the model into shards: ray or serial."),
-    ):
-        command = option(command)
-    return command
+engine_options = combine(
+    click.option("--engine", metavar="NAME", help="Cut the model into shards: ray or serial."),
+    click.option("--address", help="Of a Ray cluster; a local Ray if not given."),
+    click.option("--workers", type=int, metavar="N", help="Shards; on Ray one for each node if not given."),
+    click.option("--checkpoint", type=click.Path(), help="Save values here; the same command goes on."),
+)
 
 
 def parse_engine(options: Mapping[str, Any]) -> Any:
     """The engine that was asked for, or None; combinations that make no sense are refused before any work."""
-    from robustmdp import _checks, engine
+    from robustmdp import _checks
 
-    name = options["engine"]
+    name, workers = options["engine"], options["workers"]
     if name is None:
         for option, able in (("address", "ray"), ("workers", "ray or serial"), ("checkpoint", "ray or serial")):
             _checks.must(options[option] is None, f"--{option} must come with --engine {able}")
@@ -41,39 +36,23 @@ def parse_engine(options: Mapping[str, Any]) -> Any:
     if name not in _ENGINES:
         _checks.nearest("--engine", name, _ENGINES)
     _checks.must(options["address"] is None or name == "ray", "--address must come with --engine ray: got serial")
-    _check_problem(options)
-    _check_checkpoint(options["checkpoint"])
-    workers = options["workers"]
-    _checks.must(workers is None or workers >= 1, f"--workers must be at least 1: got {workers}")
-    if name == "serial":
-        return engine.Serial(workers or 1)
-    found = engine.Ray(options["address"], workers)
-    found.check()
-    return found
-
-
-def _check_problem(options: Mapping[str, Any]) -> None:
-    """Refuse what shards cannot do."""
-    from robustmdp import _checks
-
     for option in ("horizon", "total", "average", "policy"):
         typed = options[option] not in (None, False)
         _checks.must(not typed, f"--engine must come without --{option}: shards find the best policy, with a discount")
     moves = (options["set_name"] or "").lower() == "wasserstein"
     _checks.must(not moves, "--engine must come without --set wasserstein, which moves mass between all states")
-    solver = options["solver"]
+    solver, checkpoint = options["solver"], options["checkpoint"]
     _checks.must(solver in _SOLVERS, f"--engine must come with --solver {', '.join(_SOLVERS)}: got {solver}")
-
-
-def _check_checkpoint(path: str | None) -> None:
-    """Refuse what could not be written later on."""
-    from robustmdp import _checks
-
-    if path is None:
-        return
-    folder = Path(path).absolute().parent
-    _checks.must(not Path(path).is_dir(), f"--checkpoint must be a file: {path} is a folder")
-    _checks.must(folder.is_dir(), f"--checkpoint must be a file in a folder that is there: got {path}")
+    if checkpoint is not None:
+        _checks.must(not Path(checkpoint).is_dir(), f"--checkpoint must be a file: {checkpoint} is a folder")
+        is_writable = Path(checkpoint).absolute().parent.is_dir()
+        _checks.must(is_writable, f"--checkpoint must be a file in a folder that is there: got {checkpoint}")
+    _checks.must(workers is None or workers >= 1, f"--workers must be at least 1: got {workers}")
+    if name == "serial":
+        return rm.engine.Serial(workers or 1)
+    engine = rm.engine.Ray(options["address"], workers)
+    engine.check()
+    return engine
 
 
 @contextmanager
@@ -89,14 +68,9 @@ def connection(engine: Any) -> Iterator[None]:
         raise click.ClickException(str(problem)) from None
 
 
-def out_extensions(engine: Any) -> tuple[str, ...]:
-    """Of files that a solution can be written to."""
-    return (".csv", ".parquet", ".pq", ".json", *([_MAPPED] if engine is not None else ()))
-
-
 def is_mapped(problem: str, engine: Any) -> bool:
-    """Does each shard open its own part of the file?"""
-    return engine is not None and problem.lower().endswith(_MAPPED)
+    """Whether each shard opens its own part of the file."""
+    return engine is not None and problem.lower().endswith(MAPPED)
 
 
 def open_mapped(problem: str, discount: float | None) -> Any:
@@ -112,12 +86,10 @@ def open_mapped(problem: str, discount: float | None) -> Any:
 
 def write(solution: Any, path: str) -> None:
     """A row per state; with shards also the worst case and all tables, as one file in our own format."""
-    from robustmdp import io
-
-    if path.lower().endswith(_MAPPED):
+    if path.lower().endswith(MAPPED):
         solution.write(path)
     else:
-        io.write(solution, path)
+        rm.write(solution, path)
 
 
 def way_on() -> str:
@@ -126,11 +98,11 @@ def way_on() -> str:
     return f"; the same command goes on from {path}" if path is not None and Path(path).exists() else ""
 
 
-def not_in_json(solution: Any) -> dict[str, None]:
-    """What is too large to come from the shards; --out writes it."""
+def q_for_json(solution: Any) -> dict[str, Any]:
+    """Q, or nothing where it is too large to come from the shards; --out writes it."""
     import numpy as np
 
-    return {} if isinstance(solution.q, np.ndarray) else {"q": None}
+    return {"q": solution.q if isinstance(solution.q, np.ndarray) else None}
 
 
 def step_text(step: Any) -> str:
@@ -140,5 +112,5 @@ def step_text(step: Any) -> str:
         return f"Step {step.step:,}: certified error about {step.error_bound:.3g}"
     return (
         f"Step {step.step:,}: certified error {step.error_bound:.2g}, {step.sweeps:,} sweeps of "
-        f"{traffic.bytes_sent / _MEGABYTE:,.3g} MB, slowest shard {traffic.slowest_shard}: {traffic.seconds:.2f} s"
+        f"{traffic.bytes_sent / 1e6:,.3g} MB, slowest shard {traffic.slowest_shard}: {traffic.seconds:.2f} s"
     )

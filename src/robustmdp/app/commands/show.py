@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import robustmdp as rm
 from robustmdp._display import choice_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from robustmdp.ambiguity import Ambiguity
-    from robustmdp.models import MDP
-    from robustmdp.result import Solution
     from robustmdp.table import Table
 
 _UNBOUNDED = 10_000  # characters: no terminal, no edge to keep to
@@ -67,7 +66,8 @@ def print_rows(
     `total` is the number of rows where those beyond the limit are not given.
     """
     where, cells = console(), [[shown(cell) for cell in row] for row in rows[:limit]]
-    right = numbers or [_is_number(cell) for cell in (rows[0] if rows else header)]
+    first = rows[0] if rows else header
+    right = numbers or [isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in first]
     broken = [name.replace(" ", "\n") if number else name for name, number in zip(header, right, strict=True)]
     tall, flat = (_grid(names, right, cells) for names in (broken, header))
     where.print(printable(title, keep="\n"), style="italic", markup=False, highlight=False)
@@ -110,10 +110,6 @@ def _print_paragraphs(where: Console, header: Sequence[str], rows: Sequence[Sequ
             where.print(f"  {name:<{width}} {cell}", markup=False, highlight=False)
 
 
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, (int, float)) and not isinstance(cell, bool)
-
-
 def shown(cell: Any) -> str:
     """A cell of a table: numbers with four digits."""
     if isinstance(cell, bool):
@@ -127,17 +123,13 @@ def say(sentence: str, *, soft_wrap: bool = False) -> None:
 
 
 def print_solution(
-    title: str,
-    ambiguity: Ambiguity,
-    solution: Solution,
-    rows: int,
-    last: Sequence[str] = (),
-    *,
-    word: str = "value",
+    title: str, ambiguity: Ambiguity, solution: rm.Solution, rows: int, last: Sequence[str] = (), *, word: str = "value"
 ) -> None:
     """The first states with action, value and bounds where there are any, and how the run ended."""
     certified = math.isfinite(solution.error_bound)
-    digits = 4 if not certified or solution.error_bound == 0 else max(4, min(12, 1 + _decimals(solution.error_bound)))
+    digits = 4
+    if certified and solution.error_bound > 0:
+        digits = max(4, min(12, 1 - math.floor(math.log10(solution.error_bound))))
     kind = "" if ambiguity.is_nominal else "worst-case " if ambiguity.sign > 0 else "best-case "
     header = ("state", "action", f"{kind}{word}", *(("lower bound", "upper bound") if certified else ()))
     header += ("bias",) if certified and solution.gain is not None else ()
@@ -166,7 +158,7 @@ def print_solution(
         say(sentence)
 
 
-def _first_states(solution: Solution, count: int) -> Solution:
+def _first_states(solution: rm.Solution, count: int) -> rm.Solution:
     """A solution without its other states, of which there may be millions; all of them where one is picked later on."""
     if solution.value.ndim > 1 or solution.confidence is not None:
         return solution
@@ -187,11 +179,7 @@ def _fixed(number: float, digits: int) -> str:
     return text.lstrip("-") if float(text) == 0.0 else text
 
 
-def _decimals(bound: float) -> int:
-    return max(0, -math.floor(math.log10(bound)))
-
-
-def solution_record(problem: str, mdp: MDP, ambiguity: Ambiguity, solution: Solution) -> dict[str, Any]:
+def solution_record(problem: str, mdp: rm.MDP, ambiguity: Ambiguity, solution: rm.Solution) -> dict[str, Any]:
     """What `solve` found, without Q, which is as large as the rest times the actions."""
     gains = {name: getattr(solution, name) for name in ("gain", "gain_lower", "gain_upper")}
     return {

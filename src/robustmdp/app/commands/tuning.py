@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import robustmdp as rm
 from robustmdp.app.commands import options as given
+from robustmdp.app.commands import show
 from robustmdp.app.commands.options import INTERRUPTED
+from robustmdp.app.commands.progress import Bar
 
 if TYPE_CHECKING:
     from robustmdp.app.commands.sets import SetChoice
     from robustmdp.app.commands.sources import Source
-
 
 _PLURAL = {"weight": "--weights", "radius": "--radii", "level": "--levels"}
 
@@ -50,21 +52,16 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
       robustmdp curve model.csv --discount 0.95 --radii 0.01,0.1,1 --out curve.csv
       robustmdp curve chain --set cvar --levels 0.5,0.2,0.1
     """
-    from robustmdp import robustness_curve
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
-    from robustmdp.app.commands.sets import parse_set
-    from robustmdp.app.commands.sources import source_of
-    from robustmdp.app.commands.words import check_out, parse_numbers
+    from robustmdp.app.commands import sets, sources, words
     from robustmdp.io.tables import write_table
 
-    check_out(options["out"], ".csv", ".parquet")
-    levels = {name: parse_numbers(word, options[word[2:]]) for name, word in _PLURAL.items()}
-    choice = parse_set({**options, **levels}, plural=_PLURAL, needs_level=False)
-    source = source_of(problem, options)
+    words.check_out(options["out"], *words.TABLES)
+    levels = {name: words.parse_numbers(word, options[word[2:]]) for name, word in _PLURAL.items()}
+    choice = sets.parse_set({**options, **levels}, plural=_PLURAL, needs_level=False)
+    source = sources.source_of(problem, options)
     choice = choice.within(source.bounds)
     with Bar(quiet) as bar:
-        table = robustness_curve(
+        table = rm.robustness_curve(
             source.mdp,
             **_family(choice, source, options["threads"]),
             initial=source.initial,
@@ -76,8 +73,7 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
         write_table(table, options["out"])
     columns = show.columns_of(table)
     if as_json:
-        name = choice.name or "penalty"
-        show.print_json({"problem": problem, "set": name, **columns, **dict(table.notes)})
+        show.print_json({"problem": problem, "set": choice.name or "penalty", **columns, **dict(table.notes)})
     else:
         what = f"{table.notes['divergence']} divergence" if choice.is_divergence else str(choice)
         show.print_rows(
@@ -87,8 +83,10 @@ def curve(problem: str, as_json: bool, quiet: bool, rows: int, **options: Any) -
             limit=rows,
             total=len(table),
         )
-        _say_knee(table)
-        for sentence in show.notes_on(*_sets(choice, source, table)):
+        # One of the sets behind a curve says the same as all.
+        first = [] if choice.is_divergence else next(iter(columns.values()))[:1]
+        notes = show.notes_on(*(choice.at(level, source.mdp, source.bounds) for level in first))
+        for sentence in (_describe_knee(table), *notes):
             show.say(sentence)
     if table.notes["interrupted"]:
         click.echo(f"Interrupted: the {len(table)} levels that were solved are kept.", err=True)
@@ -106,39 +104,23 @@ def _spread(rows: list[Any], limit: int) -> list[Any]:
 
 def _family(choice: SetChoice, source: Source, threads: int | None) -> dict[str, Any]:
     """The sets of a curve, as arguments of `robustness_curve`."""
-    from robustmdp import Constrained
-    from robustmdp.tuning import levels_for
-
-    if choice.is_divergence and choice.name == "ball":
-        spread = levels_for(source.mdp, choice.divergence, form=Constrained, threads=threads)
-        return {"divergence": choice.divergence, "radii": choice.levels or spread}
-    if choice.is_divergence:
+    if not choice.is_divergence:
+        return choice.arguments(source.mdp, source.bounds, threads)
+    if choice.name != "ball":
         return {"divergence": choice.divergence, "weights": choice.levels or None}
-    return {
-        "divergence": lambda level: choice.at(level, source.mdp, source.bounds),
-        "levels": choice.curve_levels(source.mdp, threads),
-    }
+    spread = rm.levels_for(source.mdp, choice.divergence, form=rm.Constrained, threads=threads)
+    return {"divergence": choice.divergence, "radii": choice.levels or spread}
 
 
-def _sets(choice: SetChoice, source: Source, table: Any) -> list[Any]:
-    """One of the sets behind a curve, for all say the same."""
-    levels = [] if choice.is_divergence else next(iter(table.columns.values()))[:1].tolist()
-    return [choice.at(level, source.mdp, source.bounds) for level in levels]
-
-
-def _say_knee(table: Any) -> None:
-    from robustmdp.app.commands import show
-
+def _describe_knee(table: rm.CurveTable) -> str:
     at, level = table.notes["knee"], next(iter(table.columns))
     if at < 0 and (table["worst"] - table["nominal_worst"] <= 4.0 * table["error_bound"]).all():
-        show.say("At none of these levels does a robust policy improve the worst case.")
-    elif at < 0:
-        show.say("No knee: robustness costs more than it gains, or pays most at the first or the last of these levels.")
-    else:
-        bought, paid = table["worst"][at] - table["nominal_worst"][at], table.notes["best"] - table["nominal"][at]
-        solved = " of the levels that were solved" if table.notes["interrupted"] else ""
-        what = f"{level} {table[level][at]:.4g} improves the worst case by {bought:.4g} and costs {paid:.4g}"
-        show.say(f"Knee{solved}: {what}.")
+        return "At none of these levels does a robust policy improve the worst case."
+    if at < 0:
+        return "No knee: robustness costs more than it gains, or pays most at the first or the last of these levels."
+    gain, price = table["worst"][at] - table["nominal_worst"][at], table.notes["best"] - table["nominal"][at]
+    solved = " of the levels that were solved" if table.notes["interrupted"] else ""
+    return f"Knee{solved}: {level} {table[level][at]:.4g} improves the worst case by {gain:.4g} and costs {price:.4g}."
 
 
 @click.command(short_help="Try policies in worlds that are not the model.")
@@ -148,7 +130,7 @@ def _say_knee(table: Any) -> None:
 @click.option("--weight", type=float, multiple=True, help="Try the policy robust at this weight; may be repeated.")
 @click.option("--radius", type=float, multiple=True, help="Try the policy robust at this radius; may be repeated.")
 @click.option("--level", type=float, multiple=True, help="The same for any other set; may be repeated.")
-@click.option("--share", type=float, help="Of contamination; of cvar, ..., beside the mean.")
+@given.share_option
 @given.support_option
 @given.distance_option
 @given.rectangular_option
@@ -183,38 +165,26 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
       robustmdp stress machine-replacement --radius 0.1 --radius 0.3 --within 0.2
       robustmdp stress gym:FrozenLake-v1 --radius 0.2 --vary success_rate=0.5,0.9
     """
-    from robustmdp import Nominal
-    from robustmdp import stress as stressed
-    from robustmdp.app.commands import show
-    from robustmdp.app.commands.progress import Bar
-    from robustmdp.app.commands.sources import source_of
-    from robustmdp.app.commands.words import check_out
+    from robustmdp.app.commands import sources, words
     from robustmdp.divergences import divergence_named
     from robustmdp.io.tables import write_table
-    from robustmdp.tuning.worlds import Adversary
 
-    check_out(options["out"], ".csv", ".parquet")
+    words.check_out(options["out"], *words.TABLES)
     divergence, choice = divergence_named(options["divergence"]), _choice(options)
-    source = source_of(problem, options)
+    source = sources.source_of(problem, options)
     sets = _robust_sets(choice, divergence, source, options)
-    policies = {"nominal": Nominal(), **sets, **source.policies(options["policy"])}
-    # The worst cases of a divergence are there already, at the radii of --within.
-    own = sets if choice is not None and not choice.is_divergence else {}
-    worlds = [*_worlds(source, divergence, options), *(Adversary(each, name) for name, each in own.items())]
+    policies = {"nominal": rm.Nominal(), **sets, **source.policies(options["policy"])}
+    worlds = _worlds(source, divergence, options)
+    if choice is not None and not choice.is_divergence:  # the worst cases of a divergence are there already
+        worlds += [rm.worlds.Adversary(each, name) for name, each in sets.items()]
     with Bar(quiet) as bar:
-        table = stressed(
-            source.mdp,
-            policies,
-            worlds,
-            initial=source.initial,
-            threads=options["threads"],
-            progress=bar.count("Values"),
-        )
+        settings = {"threads": options["threads"], "progress": bar.count("Values")}
+        table = rm.stress(source.mdp, policies, worlds, initial=source.initial, **settings)
     if options["out"] is not None:
         write_table(table.outcomes, options["out"])
-    columns = show.columns_of(table)
     if as_json:
-        show.print_json({"problem": problem, "sets": {name: repr(each) for name, each in sets.items()}, **columns})
+        record = {"problem": problem, "sets": {name: repr(each) for name, each in sets.items()}}
+        show.print_json({**record, **show.columns_of(table)})
         return
     for family in dict.fromkeys(table["family"].tolist()):
         _print_family(family, table.where(family=family))
@@ -224,8 +194,6 @@ def stress(problem: str, as_json: bool, quiet: bool, **options: Any) -> None:
 
 def _print_family(family: str, table: Any) -> None:
     """Mean, worst, quantiles and wins; of a single world its value alone."""
-    from robustmdp.app.commands import show
-
     worlds = int(table["worlds"][0])
     names = [name for name in table.columns if name not in ("family", "worlds")] if worlds > 1 else ["policy", "mean"]
     header = [name.replace("_", " ") for name in names] if worlds > 1 else ["policy", "value"]
@@ -246,8 +214,6 @@ def _choice(options: dict[str, Any]) -> SetChoice | None:
 
 def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, options: dict[str, Any]) -> dict[str, Any]:
     """The sets whose policies are tried, by name."""
-    from robustmdp import Constrained, Penalized
-
     if choice is not None:
         name = "" if choice.has_divergence else f"{choice.name} "
         name = f"s-rectangular {name}" if choice.is_shared else name
@@ -257,8 +223,8 @@ def _robust_sets(choice: SetChoice | None, divergence: Any, source: Source, opti
             for level in choice.levels or (1.0,)
         }
     return {
-        **{f"weight {_format_level(weight)}": Penalized(divergence, weight) for weight in options["weight"]},
-        **{f"radius {_format_level(radius)}": Constrained(divergence, radius) for radius in options["radius"]},
+        **{f"weight {_format_level(weight)}": rm.Penalized(divergence, weight) for weight in options["weight"]},
+        **{f"radius {_format_level(radius)}": rm.Constrained(divergence, radius) for radius in options["radius"]},
     }
 
 
@@ -268,13 +234,10 @@ def _format_level(level: float) -> str:
 
 
 def _worlds(source: Source, divergence: Any, options: dict[str, Any]) -> list[Any]:
-    from robustmdp import Constrained
-    from robustmdp.tuning.worlds import Adversary, Plausible, RandomKernels
-
     found: list[Any] = [source.held_out] if source.held_out is not None else []
     if source.counts is not None:
-        found.append(Plausible(source.counts, options["worlds"], options["seed"]))
+        found.append(rm.worlds.Plausible(source.counts, options["worlds"], options["seed"]))
     for radius in dict.fromkeys(options["within"]):
-        found.append(RandomKernels(divergence, radius, options["worlds"], options["seed"]))
-        found.append(Adversary(Constrained(divergence, radius)))
+        found.append(rm.worlds.RandomKernels(divergence, radius, options["worlds"], options["seed"]))
+        found.append(rm.worlds.Adversary(rm.Constrained(divergence, radius)))
     return found

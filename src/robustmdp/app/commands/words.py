@@ -6,12 +6,13 @@ import glob
 import importlib.util
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import robustmdp as rm
 from robustmdp import _checks, _plugins
 from robustmdp._files import resolve_target
 from robustmdp.app.commands.environments import parse_environment
@@ -20,12 +21,10 @@ from robustmdp.app.commands.options import PROBLEMS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from robustmdp import Interval
-    from robustmdp.models import MDP
-
-_SEED = 0
 USUAL_DISCOUNT = 0.95  # of worlds that have none of their own
-_READY = frozenset(name.partition(":")[0] for name in PROBLEMS)
+TABLES = (".csv", ".parquet", ".pq", ".json")  # extensions of files with a row per state
+
+_PLAIN = ("chain", "river-swim", "machine-replacement", "inventory", "pump")  # worlds without sizes
 _EXTRAS = {
     ".parquet": (("pyarrow",), "parquet"),
     ".pq": (("pyarrow",), "parquet"),
@@ -35,51 +34,44 @@ _EXTRAS = {
 }
 
 
-def parse_problem(word: str, discount: float | None) -> MDP:
+def parse_problem(word: str, discount: float | None) -> rm.MDP:
     """A ready-made world, one with sizes, a Gymnasium id, or a file."""
-    from robustmdp import MDP, io, problems
-
     name, _, detail = word.partition(":")
+    usual = USUAL_DISCOUNT if discount is None else discount
     if name == "gym":
         environment = parse_environment(word)
-        gamma = USUAL_DISCOUNT if discount is None else discount
-        return MDP.from_gymnasium(environment.identifier, gamma, **environment.parameters)
+        return rm.MDP.from_gymnasium(environment.identifier, usual, **environment.parameters)
     if is_file(word):
         refuse_log(word)
-        return io.read(word, discount)
-    plain: dict[str, Callable[..., MDP]] = {
-        "chain": problems.chain,
-        "river-swim": problems.river_swim,
-        "machine-replacement": problems.machine_replacement,
-        "inventory": problems.inventory,
-        "pump": problems.pump,
-    }
-    options = {} if discount is None else {"discount": discount}
-    if name in plain:
+        return rm.read(word, discount)
+    options: dict[str, Any] = {} if discount is None else {"discount": discount}
+    if name in _PLAIN:
         _checks.must(not detail, f"problem {name} takes no sizes: got {word!r}")
-        return plain[name](**options)
+        return getattr(rm.problems, name.replace("-", "_"))(**options)  # type: ignore[no-any-return]
     if name == "garnet":
         states, actions, successors = _sizes(word, detail, "garnet:1000x5x10", 3)
-        return problems.garnet(states, actions, successors, USUAL_DISCOUNT if discount is None else discount, _SEED)
+        return rm.problems.garnet(states, actions, successors, usual, seed=0)
     if name == "grid":
         (size,) = _sizes(word, detail, "grid:50", 1)
-        return problems.grid_world(size, **options)
+        return rm.problems.grid_world(size, **options)
     if (point := _plugins.find("problem", word)) is not None:
         return _plugins.build("problem", point, "return an MDP", _is_model, **options)  # type: ignore[no-any-return]
-    _checks.nearest(
-        "problem",
-        word,
-        [*PROBLEMS, *_plugins.names("problem"), *sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))],
-    )
+    files = sorted(path.name for path in Path().glob(f"{glob.escape(word)}.*"))
+    _checks.nearest("problem", word, [*PROBLEMS, *_plugins.names("problem"), *files])
 
 
 def _is_model(thing: object) -> bool:
-    from robustmdp import MDP
-
-    return isinstance(thing, MDP)
+    return isinstance(thing, rm.MDP)
 
 
-def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | None]:
+def _sizes(word: str, detail: str, example: str, count: int) -> list[int]:
+    parts = detail.split("x")
+    is_right = len(parts) == count and all(part.isdigit() for part in parts)
+    _checks.must(is_right, f"write the sizes as in {example}: got {word!r}")
+    return [int(part) for part in parts]
+
+
+def parse_bounded(word: str, discount: float | None) -> tuple[rm.MDP, rm.Interval | None]:
     """The same, and the intervals of its transitions where it is a file that has them."""
     from robustmdp.io.choices import IntervalsError
 
@@ -89,20 +81,15 @@ def parse_bounded(word: str, discount: float | None) -> tuple[MDP, Interval | No
         return read_bounded(word, discount)
 
 
-def read_bounded(path: str, discount: float | None, format: str | None = None) -> tuple[MDP, Interval]:
+def read_bounded(path: str, discount: float | None, format: str | None = None) -> tuple[rm.MDP, rm.Interval]:
     """A file with intervals; with the discount that was noted beside it, if any, unless one is given."""
-    from robustmdp import io
-
-    if discount is None:
-        return io.read_interval(path, format=format)
-    return io.read_interval(path, discount, format=format)
+    options: dict[str, Any] = {} if discount is None else {"discount": discount}
+    return rm.read_interval(path, **options, format=format)
 
 
-def parse_policy(path: str, mdp: MDP, steps: int | None = None) -> npt.NDArray[Any]:
+def parse_policy(path: str, mdp: rm.MDP, steps: int | None = None) -> npt.NDArray[Any]:
     """A policy from a file; one that depends on the step must come with as many steps, those of --horizon."""
-    from robustmdp import io
-
-    policy = io.read_policy(path, mdp)
+    policy = rm.read_policy(path, mdp)
     if policy.ndim > (2 if policy.dtype.kind == "f" else 1):
         name, count = Path(path).name, len(policy)
         wanted = f"robustmdp solve --horizon {count}" if steps is None else f"--horizon {count}, not {steps}"
@@ -111,8 +98,8 @@ def parse_policy(path: str, mdp: MDP, steps: int | None = None) -> npt.NDArray[A
 
 
 def is_file(word: str) -> bool:
-    """Does the word look like a file, there or not: with a path, or an extension? Ready-made worlds come first."""
-    known = word.partition(":")[0] in _READY
+    """Whether the word looks like a file, there or not: with a path, or an extension. Ready-made worlds come first."""
+    known = word.partition(":")[0] in {name.partition(":")[0] for name in PROBLEMS}
     there = Path(word).exists() or Path(f"{word}.tra").exists()  # PRISM's files have a stem in common
     return not known and (there or "/" in word or Path(word).suffix[1:].isalpha())
 
@@ -138,12 +125,7 @@ def check_log(word: str) -> None:
     _checks.must(kind not in ("model", "either"), f"{word} must be a log, not a model{both}: {how}")
 
 
-def parse_initial(mdp: MDP, word: str | None) -> int | None:
-    """A state by its name or number."""
-    return None if word is None else parse_state(mdp, word, "--initial")
-
-
-def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) -> int:
+def parse_state(mdp: rm.MDP, word: str, option: str, others: Sequence[str] = ()) -> int:
     """The number of a state that an option gives by name or number; `others` are more words that it knows."""
     from robustmdp.models.space import place_of_name
 
@@ -156,11 +138,12 @@ def parse_state(mdp: MDP, word: str, option: str, others: Sequence[str] = ()) ->
     return place_of_name(option, word, mdp.state_names, others)
 
 
-def parse_states(mdp: MDP, word: str | None, option: str) -> str | list[int] | None:
-    """A label of the model, or states by name or number with commas between them."""
-    if word is None or word in mdp.labels:
+def parse_states(mdp: rm.MDP, word: str | None, option: str, others: Sequence[str] = ()) -> str | list[int] | None:
+    """A label of the model, or one of `others` instead, or states by name or number with commas between them."""
+    known = others or list(mdp.labels)
+    if word is None or word in known:
         return word
-    return [parse_state(mdp, part.strip(), option, list(mdp.labels)) for part in word.split(",")]
+    return [parse_state(mdp, part.strip(), option, known) for part in word.split(",")]
 
 
 def parse_columns(words: Sequence[str]) -> dict[str, str | None] | None:
@@ -182,7 +165,10 @@ def check_out(out: str | None, *extensions: str, option: str = "--out", besides:
     target = resolve_target(path, option)
     known = not extensions or path.name.lower().endswith(extensions)
     _checks.must(known, f"{option} must end in {' or '.join(extensions)}: got {out!r}")
-    _check_extra(path)
+    packages, extra = _EXTRAS.get(path.suffix.lower(), ((), ""))
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise ImportError(f"{package} must be installed to write {path.name}: pip install 'robustmdp[{extra}]'")
     _refuse_input(target, option, besides)
     folder = next(parent for parent in target.parents if parent.exists())
     try:
@@ -224,14 +210,6 @@ def _files_of(word: str) -> list[Path]:
         return []
 
 
-def _check_extra(path: Path) -> None:
-    """Say what must be installed to write a file."""
-    packages, extra = _EXTRAS.get(path.suffix.lower(), ((), ""))
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise ImportError(f"{package} must be installed to write {path.name}: pip install 'robustmdp[{extra}]'")
-
-
 def parse_numbers(option: str, word: str | None) -> list[float] | None:
     """Numbers with commas between them."""
     if word is None:
@@ -261,8 +239,6 @@ def parse_range(option: str, word: str | None) -> tuple[float, float] | None:
 
 def parse_solver(word: str, known: Sequence[str]) -> Any:
     """None for the fastest exact one."""
-    import robustmdp as rm
-
     if word not in known:
         _checks.nearest("solver", word, known)
     makers = {
@@ -271,11 +247,3 @@ def parse_solver(word: str, known: Sequence[str]) -> Any:
         "dual-ascent": rm.DualAscent,
     }
     return makers[word]() if word in makers else None
-
-
-def _sizes(word: str, detail: str, example: str, count: int) -> list[int]:
-    parts = detail.split("x")
-    _checks.must(
-        len(parts) == count and all(part.isdigit() for part in parts), f"write the sizes as in {example}: got {word!r}"
-    )
-    return [int(part) for part in parts]

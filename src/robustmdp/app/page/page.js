@@ -1,39 +1,31 @@
 "use strict";
 
 (() => {
-  const figures = JSON.parse(document.getElementById("figures").textContent);
-  const config = {
-    responsive: true,
-    displaylogo: false,
-    plotlyServerURL: "",
-    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-  };
+  const contents = JSON.parse(document.getElementById("figures").textContent);
+  const buttons = ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"];
+  const config = { responsive: true, displaylogo: false, plotlyServerURL: "", modeBarButtons: [buttons] };
   const cursor = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: "#1d2025", width: 1.5, dash: "5px,3px" } };
+  const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
 
   // plotly's script is compressed, so that the page stays small enough to be sent.
   async function loadPlotly() {
-    const packed = atob(document.getElementById("plotly").textContent);
-    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const bytes = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await new Response(unpacked).text();
     document.head.append(script);
   }
 
   class Figure {
     constructor(div) {
       this.div = div;
-      this.element = div.closest("figure");
-      for (const button of this.element.querySelectorAll("button[data-trace]")) {
-        button.addEventListener("click", () => this.toggle(button));
-      }
-      for (const button of this.element.querySelectorAll("button[data-axis]")) {
-        button.addEventListener("click", () => this.rescale(button));
+      for (const button of div.closest("figure").querySelectorAll("button")) {
+        button.addEventListener("click", () => (button.dataset.axis ? this.rescale(button) : this.toggle(button)));
       }
     }
 
     async draw() {
-      const { data, layout } = figures[this.div.dataset.figure];
+      const { data, layout } = contents[this.div.dataset.figure];
       // The page has titles and legends of its own, which wrap and which the keyboard reaches.
       Object.assign(layout, { title: undefined, showlegend: false, autosize: true });
       for (const axis of [layout.xaxis, layout.yaxis]) axis.title = undefined;
@@ -42,7 +34,7 @@
       if (window.matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
       await Plotly.newPlot(this.div, data, layout, config);
       this.drawn = true;
-      this.div.on("plotly_click", ({ points }) => this.onpick?.(points[0].x, this.isLog()));
+      this.div.on("plotly_click", ({ points }) => this.onpick?.(points[0].x));
       this.mark(this.x);
     }
 
@@ -59,14 +51,14 @@
     }
 
     toggle(button) {
-      const shown = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(shown));
+      const visible = !isPressed(button);
+      button.setAttribute("aria-pressed", String(visible));
       const traces = this.div.data.flatMap(({ name }, i) => (name === button.textContent ? [i] : []));
-      Plotly.restyle(this.div, { visible: shown }, traces);
+      Plotly.restyle(this.div, { visible }, traces);
     }
 
     rescale(button) {
-      const type = button.getAttribute("aria-pressed") === "true" ? "linear" : "log";
+      const type = isPressed(button) ? "linear" : "log";
       button.setAttribute("aria-pressed", String(type === "log"));
       const axis = `${button.dataset.axis}axis`;
       // Without the line, which must not stretch the axes.
@@ -74,8 +66,10 @@
       this.mark(this.x);
     }
 
-    fit(size) {
-      if (this.drawn) Plotly.relayout(this.div, size ?? { width: this.div.clientWidth, height: this.div.clientHeight });
+    fit(isPrinting) {
+      const { clientWidth, clientHeight } = this.div;
+      const size = isPrinting ? { width: clientWidth, height: clientHeight } : { width: null, height: null };
+      if (this.drawn) Plotly.relayout(this.div, { ...size, autosize: !isPrinting });
     }
   }
 
@@ -87,21 +81,17 @@
       this.steps = [...element.querySelectorAll("button[data-step]")];
       this.frames = [...element.querySelectorAll(".frame")];
       this.shown = Number(this.range.defaultValue);
-      this.range.addEventListener("input", () => this.show());
+      this.range.addEventListener("input", () => this.show(Number(this.range.value)));
       for (const button of this.steps) {
-        button.addEventListener("click", () => this.go(this.shown + Number(button.dataset.step)));
+        button.addEventListener("click", () => this.show(this.shown + Number(button.dataset.step)));
       }
-      for (const figure of figures) figure.onpick = (x, log) => this.pick(x, log);
-      this.show();
+      for (const figure of figures) figure.onpick = (x) => this.pick(x, figure.isLog());
+      this.show(Number(this.range.value));
     }
 
-    go(place) {
+    show(place) {
+      if (this.frames[place] === undefined) return;
       this.range.value = place;
-      this.show();
-    }
-
-    show() {
-      const place = Number(this.range.value);
       this.frames[this.shown].classList.remove("current");
       this.frames[place].classList.add("current");
       this.shown = place;
@@ -113,45 +103,32 @@
         button.setAttribute("aria-disabled", String(beyond)); // not disabled: that would take the focus away
       }
       // However fast it moves, lines are drawn once for each picture on the screen.
-      this.waiting ??= requestAnimationFrame(() => this.mark());
-    }
-
-    mark() {
-      this.waiting = undefined;
-      for (const figure of this.figures) figure.mark(this.level(this.frames[this.shown]));
-    }
-
-    level(frame) {
-      return Number(frame.dataset.x);
+      this.waiting ??= requestAnimationFrame(() => {
+        this.waiting = undefined;
+        for (const figure of this.figures) figure.mark(Number(this.frames[this.shown].dataset.x));
+      });
     }
 
     // The frame nearest to a point of the figure, as the eye sees it on that axis.
     pick(x, log) {
       const seen = (value) => (log ? Math.log(value) : value);
-      const distances = this.frames.map((frame) => Math.abs(seen(this.level(frame)) - seen(x)));
-      this.go(distances.indexOf(Math.min(...distances)));
+      const distances = this.frames.map((frame) => Math.abs(seen(Number(frame.dataset.x)) - seen(x)));
+      this.show(distances.indexOf(Math.min(...distances)));
     }
   }
 
   // Pages opened from a disk may lack the clipboard of secure pages; what is selected can be copied anywhere.
   async function copy(code) {
+    const fill = (event) => {
+      event.clipboardData.setData("text/plain", code.textContent); // a selection would lose the last line break
+      event.preventDefault();
+    };
     try {
       await navigator.clipboard.writeText(code.textContent);
       return true;
     } catch {
       window.getSelection().selectAllChildren(code);
-      return copySelection(code.textContent);
-    }
-  }
-
-  // A selection alone would lose the last line break.
-  function copySelection(text) {
-    const fill = (event) => {
-      event.clipboardData.setData("text/plain", text);
-      event.preventDefault();
-    };
-    document.addEventListener("copy", fill);
-    try {
+      document.addEventListener("copy", fill);
       return document.execCommand("copy");
     } finally {
       document.removeEventListener("copy", fill);
@@ -168,27 +145,25 @@
     });
   }
 
-  const drawn = [...document.querySelectorAll(".plot")].map((div) => new Figure(div));
+  const figures = [...document.querySelectorAll(".plot")].map((div) => new Figure(div));
   for (const element of document.querySelectorAll(".explorer")) {
-    new Slider(element, drawn.filter((figure) => element.contains(figure.div)));
+    new Slider(element, figures.filter((figure) => element.contains(figure.div)));
   }
 
   async function drawAll() {
-    if (drawn.length) await loadPlotly();
-    for (const figure of drawn) {
+    if (figures.length) await loadPlotly();
+    for (const figure of figures) {
       await figure.draw();
       await new Promise((resume) => setTimeout(resume));
     }
     document.documentElement.dataset.ready = "true";
   }
 
-  window.addEventListener("beforeprint", () => {
-    document.documentElement.classList.add("printing");
-    for (const figure of drawn) figure.fit();
-  });
-  window.addEventListener("afterprint", () => {
-    document.documentElement.classList.remove("printing");
-    for (const figure of drawn) figure.fit({ width: null, height: null, autosize: true });
-  });
+  for (const event of ["beforeprint", "afterprint"]) {
+    window.addEventListener(event, () => {
+      document.documentElement.classList.toggle("printing", event === "beforeprint");
+      for (const figure of figures) figure.fit(event === "beforeprint");
+    });
+  }
   drawAll();
 })();

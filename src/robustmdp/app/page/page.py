@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from robustmdp._files import replace_file
 _OWN = "robustmdp.app.page"
 
 
-def render(template: str, package: str = _OWN, **context: Any) -> Any:
+def render(template: str, package: str = _OWN, **context: Any) -> str:
     """A template of a package, which may use the blocks of this one; in HTML every given text is escaped."""
-    return _environment(package).get_template(template).render(context)
+    text: str = _environment(package).get_template(template).render(context)
+    return text
 
 
 def write_page(path: Path, title: str, lead: str, body: str, figures: Mapping[str, Any] | None = None) -> Path:
@@ -32,19 +32,17 @@ def write_page(path: Path, title: str, lead: str, body: str, figures: Mapping[st
 
 def page_html(title: str, lead: str, body: str, figures: Mapping[str, Any]) -> str:
     """The whole document, with styles, scripts and numbers inside."""
-    own = files(_OWN)
-    text: str = render(
+    drawn = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
+    return render(
         "page.html.j2",
         title=title,
         lead=lead,
         body=body,
         contents=re.findall(r'<section id="([^"]+)">\s*<h2>(.*?)</h2>', body),
-        style=own.joinpath("page.css").read_text(encoding="utf-8"),
-        script=own.joinpath("page.js").read_text(encoding="utf-8"),
-        figures=_figures_json(figures),
+        # No text of a figure can end the element around it.
+        figures=json.dumps(drawn, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=_packed_plotly() if figures else "",
     )
-    return text
 
 
 def slug(text: str) -> str:
@@ -65,21 +63,14 @@ def entry(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-def _figures_json(figures: Mapping[str, Any]) -> str:
-    """What the script draws, as JSON in which nothing can end the element around it."""
-    drawn = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
-    return json.dumps(drawn, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
 @cache
 def _environment(package: str = _OWN) -> Any:
     try:
         from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise ImportError("jinja2 must be installed for pages: pip install 'robustmdp[report]'") from None
-    loader = ChoiceLoader([PackageLoader(name, "") for name in dict.fromkeys((package, _OWN))])
     environment = Environment(
-        loader=loader,
+        loader=ChoiceLoader([PackageLoader(name, "") for name in (package, _OWN)]),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -2,4 +2,4 @@
 
 from robustmdp.app.study.analysing import Analysis as Analysis
 from robustmdp.app.study.analysing import analyse as analyse
-from robustmdp.app.study.layout import Layout as Layout
+from robustmdp.app.study.names import Layout as Layout

@@ -8,90 +8,80 @@ from typing import Any
 import numpy as np
 
 from robustmdp._arrays import FloatArray
-from robustmdp.app.study.study import Study
-from robustmdp.app.study.sweep import Sweep
+from robustmdp.app.study.study import Study, Sweep
 from robustmdp.table import Table
 
-_WORST_CASE = "worst case, "  # how names of families begin whose worlds answer to the policy
+# plotly's Dark2: at least 3:1 against white, and told apart by the common kinds of colour blindness.
+_COLOURS = ("rgb(27,158,119)", "rgb(217,95,2)", "rgb(117,112,179)", "rgb(231,41,138)", "rgb(102,166,30)")
+WORST_CASE = "worst case, "  # how names of families begin whose worlds answer to the policy
 
 
 def figures_of(study: Study, unit: str = "") -> dict[str, Any]:
     """Plotly figures by name: gains over the nominal policy, curves, policy changes, and values in other worlds."""
-    value = f"value from the start{f', {unit}' if unit else ''}"
-    comparison, found = study.suggestion.comparison, {}
+    of_unit = f", {unit}" if unit else ""
+    value, comparison, found = f"value from the start{of_unit}", study.suggestion.comparison, {}
     if comparison is not None and (comparison["gain"].any() or comparison["tail_gain"].any()):
-        found["gains"] = gains(comparison, unit)
+        found["gains"] = _gains(comparison, f"gain over the nominal policy{of_unit}")
     for sweep in study.sweeps:
-        found[f"curve-{sweep.name}"] = curve(sweep, value)
-        found[f"changes-{sweep.name}"] = changes(sweep)
-    return {**found, "worlds": worlds(study.stress, value)}
+        found[f"curve-{sweep.name}"] = _curve(sweep, value)
+        lines = {"changed states": sweep.curve["changed"]}
+        found[f"changes-{sweep.name}"] = _over_levels(sweep, "States with another action", "states", lines)
+    return {**found, "worlds": _worlds(study.stress, value)}
 
 
-def gains(comparison: Table, unit: str) -> Any:
+def _gains(comparison: Table, label: str) -> Any:
     """What each policy earns beyond the nominal one in the test worlds, with the intervals of both means."""
-    import plotly.graph_objects as go
-
-    others = comparison.take(comparison["policy"] != "nominal")
-    figure = go.Figure()
-    for (column, name), colour in zip(
-        (("gain", "on average"), ("tail_gain", "in the worst tenth")), _colours(), strict=False
-    ):
+    figure, others = _figure(), comparison.take(comparison["policy"] != "nominal")
+    for place, (column, name) in enumerate((("gain", "on average"), ("tail_gain", "in the worst tenth"))):
         gain, low, high = (others[each].astype(float) for each in (column, f"{column}_low", f"{column}_high"))
-        interval = {"array": high - gain, "arrayminus": gain - low, "thickness": 2, "width": 5}
-        look = {"color": colour, "size": 10}
-        points = {"x": gain, "y": others["policy"], "orientation": "h"}
-        figure.add_scatter(**points, error_x=interval, mode="markers", name=name, marker=look)
+        figure.add_scatter(
+            x=gain,
+            y=others["policy"],
+            error_x={"array": high - gain, "arrayminus": gain - low, "thickness": 2, "width": 5},
+            orientation="h",
+            mode="markers",
+            name=name,
+            marker={"color": _COLOURS[place % len(_COLOURS)], "size": 10},
+        )
     figure.update_layout(scattermode="group", scattergap=0.6)
-    label = f"gain over the nominal policy{f', {unit}' if unit else ''}"
     figure.update_xaxes(zeroline=True, zerolinecolor="#555", zerolinewidth=2)
-    figure.update_yaxes(automargin=True, autorange="reversed", type="category")
-    return _finished(figure, "Gain over the nominal policy, with 95 % intervals", label, "", 8 + 3 * len(others))
+    return _finish(figure, "Gain over the nominal policy, with 95 % intervals", label, "", 8 + 3 * len(others))
 
 
-def curve(sweep: Sweep, value: str) -> Any:
+def _curve(sweep: Sweep, value: str) -> Any:
     """Values over the levels: if the model is right, and in the worst case of both policies."""
-    import plotly.graph_objects as go
-
-    table, x = sweep.curve, sweep.curve[sweep.name]
-    lines = (
-        ("robust, if the model is right", table["nominal"], "solid"),
-        ("robust, worst case", _settled(table, "worst"), "solid"),
-        ("nominal, worst case", _settled(table, "nominal_worst"), "dash"),
-    )
-    figure = go.Figure()
-    for (name, y, dash), colour in zip(lines, _colours(), strict=False):
-        figure.add_scatter(x=x, y=y, mode="lines+markers", name=name, line={"color": colour, "dash": dash, "width": 2})
-    title = "Value at each level" if sweep.name != "weight" else "Value at each λ"
-    return _finished(figure, title, _axis(sweep), value, log="x")
+    lines = {
+        "robust, if the model is right": sweep.curve["nominal"],
+        "robust, worst case": _without_noise(sweep.curve, "worst"),
+        "nominal, worst case": _without_noise(sweep.curve, "nominal_worst"),
+    }
+    return _over_levels(sweep, "Value at each level" if sweep.name != "weight" else "Value at each λ", value, lines)
 
 
-def changes(sweep: Sweep) -> Any:
-    """In how many states the nominal action is certainly worse, over the levels."""
-    import plotly.graph_objects as go
+def _over_levels(sweep: Sweep, title: str, label: str, lines: dict[str, Any]) -> Any:
+    """Lines over a logarithmic axis of levels; that of the nominal policy is dashed."""
+    figure = _figure()
+    figure.update_xaxes(type="log", dtick=1)
+    for place, (name, y) in enumerate(lines.items()):
+        look = {
+            "color": _COLOURS[place % len(_COLOURS)],
+            "dash": "dash" if name.startswith("nominal") else "solid",
+            "width": 2,
+        }
+        figure.add_scatter(x=sweep.curve[sweep.name], y=y, mode="lines+markers", name=name, line=look)
+    level = "λ" if sweep.name == "weight" else sweep.name
+    return _finish(figure, title, f"{level}: hardly robust to the {'left' if sweep.grows else 'right'}", label)
 
-    figure = go.Figure()
-    figure.add_scatter(
-        x=sweep.curve[sweep.name],
-        y=sweep.curve["changed"],
-        mode="lines+markers",
-        name="changed states",
-        line={"color": _colours()[0], "width": 2},
-    )
-    return _finished(figure, "States with another action", _axis(sweep), "states", log="x")
 
-
-def worlds(table: Any, value: str) -> Any:
+def _worlds(table: Any, value: str) -> Any:
     """How the values of each policy spread over the worlds of each family of several worlds."""
-    import plotly.graph_objects as go
-
-    outcomes = table.outcomes
-    several = [name for name in dict.fromkeys(outcomes["family"].tolist()) if not name.startswith(_WORST_CASE)]
-    shown = outcomes.take(np.isin(outcomes["family"], several))
+    figure, outcomes = _figure(), table.outcomes
+    several = [name for name in dict.fromkeys(outcomes["family"].tolist()) if not name.startswith(WORST_CASE)]
     labels = {name: "<br>".join(textwrap.wrap(name, 22)) for name in several}
-    figure = go.Figure()
+    shown = outcomes.take(np.isin(outcomes["family"], several))
     policies = list(dict.fromkeys(shown["policy"].tolist()))
-    for number, policy in enumerate(policies):
-        of, colour = shown.where(policy=policy), _colours()[number % len(_colours())]
+    for place, policy in enumerate(policies):
+        of = shown.where(policy=policy)
         figure.add_box(
             x=of["value"],
             y=[labels[name] for name in of["family"].tolist()],
@@ -100,45 +90,37 @@ def worlds(table: Any, value: str) -> Any:
             boxpoints="all",
             jitter=0.5,
             pointpos=0,
-            marker={"color": colour, "size": 4},
+            marker={"color": _COLOURS[place % len(_COLOURS)], "size": 4},
         )
     figure.update_layout(boxmode="group")
-    figure.update_yaxes(automargin=True, autorange="reversed", type="category")
-    height = 8 + 3 * len(several) * len(policies)
-    return _finished(figure, "What each policy earns, world by world", value, "", height)
+    return _finish(figure, "What each policy earns, world by world", value, "", 8 + 3 * len(several) * len(policies))
 
 
-def _finished(figure: Any, title: str, x: str, y: str, height: int = 20, log: str = "") -> Any:
-    """With titles and a plain look; `height` is in lines of text, axes named in `log` are logarithmic."""
+def _figure() -> Any:
+    import plotly.graph_objects as go
+
+    return go.Figure()
+
+
+def _finish(figure: Any, title: str, x: str, y: str, height: int = 20) -> Any:
+    """With titles and a plain look; `height` is in lines of text; without a title, y has names."""
+    if not y:
+        figure.update_yaxes(automargin=True, autorange="reversed", type="category")
     figure.update_layout(
         template="none",
         title={"text": title},
         hovermode="closest",
         margin={"l": 60, "r": 12, "t": 50, "b": 50},
-        meta={"height": height, "scales": bool(log)},
+        meta={"height": height, "scales": figure.layout.xaxis.type == "log"},
         font={"family": "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif", "size": 12},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
     )
-    grid = {"gridcolor": "#e8e8e8", "exponentformat": "power"}
-    figure.update_xaxes(title={"text": x}, **grid)
-    figure.update_yaxes(title={"text": y}, **grid)
-    if "x" in log:
-        figure.update_xaxes(type="log", dtick=1)
+    for update, text in ((figure.update_xaxes, x), (figure.update_yaxes, y)):
+        update(title={"text": text}, gridcolor="#e8e8e8", exponentformat="power")
     return figure
 
 
-def _axis(sweep: Sweep) -> str:
-    return f"{'λ' if sweep.name == 'weight' else sweep.name}: hardly robust to the {'left' if sweep.grows else 'right'}"
-
-
-def _settled(curve: Table, column: str) -> FloatArray:
+def _without_noise(curve: Table, column: str) -> FloatArray:
     """A column without what is smaller than its certified error, which would look like a peak where all is flat."""
     values, model = curve[column].astype(float), curve["nominal"].astype(float)
     return np.where(np.abs(values - model) <= 2.0 * curve["error_bound"].astype(float), model, values)
-
-
-def _colours() -> list[str]:
-    """At least 3:1 against white, and told apart by the common kinds of colour blindness."""
-    from plotly.colors import qualitative
-
-    return list(qualitative.Dark2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.app.study.numbers import alike, short
+from robustmdp.app.study.names import alike, short
 from robustmdp.app.study.study import Study
 from robustmdp.table import Table
 
@@ -19,60 +19,57 @@ _SAME = (
     "Keep the nominal policy: at every level that was tried it has the best worst case as well. This is a statement "
     "about the model; how far the truth is from it, only data can say."
 )
-_DATA = (
-    "Whether that is worth it depends on how far the truth is from the model, which only data can say: bring a log or "
-    "held-out models."
+_NO_DATA = (
+    "No advice without data. A robust policy can raise the worst case by {gain}, at a price of {price} if the model is "
+    "right. Whether that is worth it depends on how far the truth is from the model, which only data can say: bring a "
+    "log or held-out models."
 )
-_ENDS = ("", "_low", "_high")  # of the columns of a gain and its interval
+_VERDICTS = {
+    "pays": "Use the robust policy.",
+    "does not pay": "Keep the nominal policy: robustness does not pay here.",
+    "undecided": "Undecided; keep the nominal policy for now.",
+    "too few worlds": "Too few worlds to decide; keep the nominal policy for now.",
+}
 _CLOSE = 2e-6  # relative: what evaluation leaves open
 
 
 def headline(study: Study, unit: str = "") -> str:
     """The decision and its worth in a few sentences, with what the stress test says against it."""
-    advice = study.suggestion
+    advice, sweep = study.suggestion, study.sweep
     if study.certain:
         return _CERTAIN
+    if advice.comparison is None and not sweep.gains:
+        return _SAME
     if advice.comparison is None:
-        return _trade_off(study, unit)
-    openings = {
-        "pays": "Use the robust policy.",
-        "does not pay": "Keep the nominal policy: robustness does not pay here.",
-        "undecided": "Undecided; keep the nominal policy for now.",
-        "too few worlds": "Too few worlds to decide; keep the nominal policy for now.",
-    }
-    sentences = [openings[advice.verdict], *_worth(advice.comparison, unit)]
+        gain, price = sweep.gain_and_price(sweep.knee)
+        return _NO_DATA.format(gain=_money(gain, unit), price=_money(price, unit))
+    sentences = [_VERDICTS[advice.verdict], _worth(advice.comparison, unit)]
     if advice.verdict != "pays" and advice.worlds_needed is not None:
         sentences.append(f"A verdict would need about {advice.worlds_needed:,} worlds.")
     if advice.verdict == "pays" and advice.baseline is not None:
         sentences.append(f"But a simpler plan does as well: {advice.baseline}.")
     if study.recommended:
-        sentences += [_price(study, unit), *objections(study)]
+        best = float(study.start @ study.nominal.value)
+        price = best - float(study.start @ study.under_model)
+        share = f" ({100 * price / abs(best):.2g} %)" if best else ""
+        sentences += [f"If the model is right, it costs {_money(price, unit)}{share}.", *objections(study)]
     return " ".join(sentences)
 
 
-def _worth(comparison: Table, unit: str) -> list[str]:
+def _worth(comparison: Table, unit: str) -> str:
     """What the robust policy gains over the nominal one in the test worlds, with intervals."""
     rows = comparison.where(policy="robust")
     if not len(rows):
-        return ["No level that was tried does better in the worst tenth of worlds at a bearable average loss."]
-    row = {name: column[0] for name, column in rows.columns.items()}
-    level = f"{100 * comparison.notes.get('confidence', 0.95):g} % interval "
-    tail, mean = (
-        _signed(*(float(row[f"{name}{end}"]) for end in _ENDS), level=level, unit=unit)
-        for name in ("tail_gain", "gain")
+        return "No level that was tried does better in the worst tenth of worlds at a bearable average loss."
+    level, row, texts = f"{100 * comparison.notes.get('confidence', 0.95):g} %", rows[0], []
+    for name in ("tail_gain", "gain"):
+        gain, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+        size = f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
+        texts.append(size if np.isnan(low) else f"{size} ({level} interval {short(low)} to {short(high)})")
+    return (
+        f"Over {row['worlds']:,} worlds that had no part in the choice, the robust policy earns {texts[0]} than the "
+        f"nominal one in the worst tenth, and {texts[1]} on average."
     )
-    return [
-        f"Over {row['worlds']:,} worlds that had no part in the choice, the robust policy earns {tail} than the "
-        f"nominal one in the worst tenth, and {mean} on average."
-    ]
-
-
-def _price(study: Study, unit: str) -> str:
-    """What robustness costs if the model is right."""
-    best = float(study.start @ study.nominal.value)
-    price = best - float(study.start @ study.under_model)
-    share = f" ({100 * price / abs(best):.2g} %)" if best else ""
-    return f"If the model is right, it costs {_money(price, unit)}{share}."
 
 
 def objections(study: Study) -> list[str]:
@@ -83,7 +80,7 @@ def objections(study: Study) -> list[str]:
         worlds = int(rows["worlds"][0])
         tails = dict(zip(rows["policy"].tolist(), rows["worst_tenth"].tolist(), strict=True))
         nominal, robust = tails["nominal"], tails["robust"]
-        if worlds > 1 and robust < nominal - _CLOSE * max(1.0, abs(nominal)):
+        if worlds > 1 and robust < nominal and not is_close(robust, nominal):
             found.append(
                 f"The stress test speaks against it: in the worst tenth of {worlds:,} worlds ({family}) it earns "
                 f"{short(robust)} against {short(nominal)}."
@@ -91,16 +88,9 @@ def objections(study: Study) -> list[str]:
     return found
 
 
-def _trade_off(study: Study, unit: str) -> str:
-    """Without worlds: the gain and the price of one level, and no advice."""
-    sweep = study.sweep
-    if not sweep.gains:
-        return _SAME
-    gain, price = sweep.gain_and_price(sweep.knee)
-    return (
-        "No advice without data. A robust policy can raise the worst case by "
-        f"{_money(gain, unit)}, at a price of {_money(price, unit)} if the model is right. {_DATA}"
-    )
+def is_close(value: float, other: float) -> bool:
+    """Whether two values of the stress test differ by no more than evaluation leaves open."""
+    return abs(value - other) <= _CLOSE * max(1.0, abs(other))
 
 
 def level_text(ambiguity: Ambiguity) -> str:
@@ -118,39 +108,25 @@ def level_text(ambiguity: Ambiguity) -> str:
     return f"a radius of {level:.3g} in {name} divergence"
 
 
-def _money(value: float, unit: str) -> str:
-    return f"{short(value)} {unit}".strip()
-
-
-def _signed(gain: float, low: float, high: float, *, level: str, unit: str) -> str:
-    """A gain in words, with its interval where there is one."""
-    size = f"{_money(abs(gain), unit)} {'more' if gain >= 0 else 'less'}"
-    return size if np.isnan(low) else f"{size} ({level}{short(low)} to {short(high)})"
-
-
 def compare_policies(table: Table) -> dict[str, Any]:
     """Policies beside each other in the test worlds, the gains with their intervals."""
-    columns = [alike(table[name]) for name in ("mean", "worst_tenth")]
-    gains = [
-        [_gain_text(*numbers) for numbers in zip(*(table[f"{name}{end}"].tolist() for end in _ENDS), strict=True)]
-        for name in ("gain", "tail_gain")
-    ]
-    rows = zip(table["policy"].tolist(), table["setting"].tolist(), *columns, *gains, strict=True)
-    level = f"{100 * table.notes.get('confidence', 0.95):g} %"
+    level, rows = f"{100 * table.notes.get('confidence', 0.95):g} %", []
+    for row, mean, tail in zip(table, alike(table["mean"]), alike(table["worst_tenth"]), strict=True):
+        gains = ["", ""] if row["policy"] == "nominal" else [_gain_text(row, name) for name in ("gain", "tail_gain")]
+        rows.append((row["policy"], row["setting"], mean, tail, *gains))
+    gained = (f"gain in the mean ({level})", f"gain in the worst tenth ({level})")
     return {
-        "header": (
-            "policy",
-            "setting",
-            "mean",
-            "worst tenth",
-            f"gain in the mean ({level})",
-            f"gain in the worst tenth ({level})",
-        ),
-        "rows": [row if row[0] != "nominal" else (*row[:-2], "", "") for row in rows],
+        "header": ("policy", "setting", "mean", "worst tenth", *gained),
+        "rows": rows,
         "caption": f"Policies over the same {int(table['worlds'][0]):,} test worlds",
     }
 
 
-def _gain_text(gain: float, low: float, high: float) -> str:
+def _gain_text(row: dict[str, Any], name: str) -> str:
     """A gain as a table's entry; too few worlds have no interval."""
+    gain, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
     return short(gain) if np.isnan(low) else f"{short(gain)} ({short(low)} to {short(high)})"
+
+
+def _money(value: float, unit: str) -> str:
+    return f"{short(value)} {unit}".strip()

@@ -2,77 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from robustmdp import __version__
-from robustmdp._arrays import IntArray
 from robustmdp.ambiguity import Constrained, worst_case
 from robustmdp.app.page import render
-from robustmdp.app.study import maps
-from robustmdp.app.study.explorer import bars, explorer
-from robustmdp.app.study.headline import compare_policies, level_text
-from robustmdp.app.study.names import Names
-from robustmdp.app.study.nature import Row, rows_of
-from robustmdp.app.study.numbers import alike, interval, short
-from robustmdp.app.study.policies import policies
-from robustmdp.app.study.study import Study
+from robustmdp.app.study.figures import WORST_CASE
+from robustmdp.app.study.headline import compare_policies, is_close, level_text
+from robustmdp.app.study.names import Names, alike, interval, short
+from robustmdp.app.study.nature import rows_of, taken_by_nature
+from robustmdp.app.study.policies import policies, policy_map, policy_table, random_text, shades, value_span
+from robustmdp.app.study.study import Study, Sweep
 from robustmdp.table import Table
+
+if TYPE_CHECKING:
+    from robustmdp.app.study.analysing import Analysis
 
 _MOST_ROWS = 20  # of the table of decisions
 _PICTURED = 4
-_SMALL = 1e-3  # below, values come near the tolerance of the solves
-_CLOSE = 2e-6  # relative: what evaluation leaves open
-_COLUMNS = ("mean", "worst", "worst_tenth", "median")
-_WORST_CASE = "worst case, "
+_WATCHED = 2  # states whose rows are shown beside the slider
+_MOST_CELLS = 400  # of the maps in the frames of all sliders: what keeps a page below 3 MB
+_LEAST = 1e-9  # of the values: less is not worth a picture
 
 
-def body(
-    study: Study,
-    names: Names,
-    source_facts: Sequence[tuple[str, str]],
-    extra: Mapping[str, Sequence[Any]],
-    figures: Mapping[str, Any],
-    code: str,
-    opening: str = "",
-) -> Any:
-    """The sections as HTML; `opening` is what the decision begins with where the page begins with something else."""
+def body(analysis: Analysis) -> str:
+    """The sections as HTML."""
+    study, names = analysis.study, analysis.names
     compared = study.suggestion.comparison
+    matching = study.matching.get("radius" if study.doubt.has_weight else "weight", np.inf)
     return render(
         "report.html.j2",
         "robustmdp.app.study",
+        analysis=analysis,
         study=study,
         advice=study.suggestion,
-        opening=opening,
-        extra=extra,
-        figures=figures,
-        facts=_facts(study, names, source_facts),
-        cautions=_cautions(study),
+        facts=[*analysis.facts, *_facts(study, names)],
+        largest=float(np.abs(study.nominal.value).max()),
+        short=short,
         policies=policies(study, names),
-        shades=maps.shades() if names.layout is not None else (),
+        shades=shades() if names.layout is not None else (),
         comparison=None if compared is None else compare_policies(compared),
         candidates=_candidates(study.suggestion.candidates),
-        explorers=[explorer(study, each, names) for each in study.sweeps],
+        explorers=[_explorer(study, each, names) for each in study.sweeps],
         families=_families(study.stress),
         answers=_answers(study.stress),
         decisions=_decisions(study, names),
         level=level_text(study.suggestion.ambiguity),
-        matching=_matching(study),
+        matching=short(matching) if np.isfinite(matching) else "",
         coin=_coin(study),
         certain=_certain(study),
-        code=code,
     )
 
 
-def _facts(study: Study, names: Names, source_facts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _facts(study: Study, names: Names) -> list[tuple[str, str]]:
     mdp = study.mdp
     first, last = (study.sweep.points[place].ambiguity.label for place in (0, -1))
     divergence = ("errors measured in", f"{study.divergence.name} divergence, D(truth || model)")
     return [
-        *source_facts,
         ("states", f"{mdp.n_states:,}"),
         ("actions", f"{mdp.n_actions:,} ({mdp.n_pairs:,} pairs of a state and an action)"),
         ("transitions", f"{mdp.nnz:,}" + (", some end the episode" if mdp.can_end else "")),
@@ -84,24 +73,6 @@ def _facts(study: Study, names: Names, source_facts: Sequence[tuple[str, str]]) 
     ]
 
 
-def _cautions(study: Study) -> list[str]:
-    """What makes the numbers say less than they seem to."""
-    largest, found = float(np.abs(study.nominal.value).max()), []
-    if 0.0 < largest < _SMALL:
-        found.append(
-            f"Values are at most {short(largest)}, and errors are certified to 1e-06: smaller differences do not show. "
-            "Multiply the rewards, by 1,000 say, to see them."
-        )
-    if study.mdp.discount == 0.0:
-        found.append(
-            "At discount 0 a penalty costs nature nothing: every λ means the same, the least of what can come."
-        )
-    return found
-
-
-# The recommendation.
-
-
 def _candidates(table: Table) -> dict[str, Any] | None:
     """The levels that were compared, by selection worlds and by test worlds."""
     if "test_mean" not in table.columns:
@@ -109,27 +80,14 @@ def _candidates(table: Table) -> dict[str, Any] | None:
     unit = next(iter(table.columns))
     levels = [f"{level:.3g}" if level > 0.0 else "nominal" for level in table[unit].tolist()]
     columns = (alike(table[name]) for name in ("mean", "worst_tenth", "test_mean", "test_worst_tenth"))
+    header = ("mean, selection", "worst tenth, selection", "mean, test", "worst tenth, test")
     return {
-        "header": (
-            "share of the radii" if unit == "share" else unit,
-            "mean, selection",
-            "worst tenth, selection",
-            "mean, test",
-            "worst tenth, test",
-        ),
+        "header": ("share of the radii" if unit == "share" else unit, *header),
         "rows": list(zip(levels, *columns, strict=True)),
         "caption": "Levels that were compared: values over the worlds that selected, and over the test worlds",
         "marked": np.flatnonzero(table["chosen"]).tolist(),
         "mark": "selected",
     }
-
-
-def _matching(study: Study) -> str:
-    """The same level in the other form, where there is one."""
-    other = "radius" if study.doubt.has_weight else "weight"
-    if not np.isfinite(study.matching.get(other, np.inf)):
-        return ""
-    return f"{'a radius of' if other == 'radius' else 'λ ='} {short(study.matching[other])}"
 
 
 def _coin(study: Study) -> str:
@@ -141,23 +99,60 @@ def _coin(study: Study) -> str:
     return f"For scale: with a radius of {short(radius)} it may turn a chance of 50 % into {100 * heads:.0f} %."
 
 
-# The stress test.
+def _explorer(study: Study, sweep: Sweep, names: Names) -> dict[str, Any]:
+    """A frame per level, as they stand on the axis; the pairs that nature changes most are shown in all of them."""
+    order = sorted(range(len(sweep.points)), key=lambda place: sweep.points[place].level)
+    taken = taken_by_nature(study.mdp, study.doubt, study.robust, study.start)
+    least = _LEAST * max(1.0, float(np.abs(study.robust.value).max()))
+    watched = [state for state in np.argsort(-taken, kind="stable")[:_WATCHED].tolist() if taken[state] > least]
+    return {
+        "sweep": sweep,
+        "frames": [_frame(study, sweep, names, watched, place) for place in order],
+        "start": order.index(sweep.shown),
+    }
+
+
+def _frame(study: Study, sweep: Sweep, names: Names, watched: Sequence[int], place: int) -> dict[str, Any]:
+    """What is seen at one level."""
+    point, row = sweep.points[place], sweep.curve[place]
+    policy, value, changed = point.robust.policy, point.robust.value, set(point.changed.tolist())
+    marks = {0: " (hardly robust)", len(sweep.points) - 1: " (most robust)"}
+    if sweep.place is not None:
+        marks[sweep.place] = " (recommended)" if study.recommended else " (selected)"
+    facts = [
+        ("if the model is right", f"{short(row['nominal'])}; the best possible is {short(sweep.curve.notes['best'])}"),
+        ("worst case", f"{short(row['worst'])}, proved to within {point.robust.error_bound:.1g}"),
+        ("worst case of the nominal policy", short(row["nominal_worst"])),
+        ("states with another action", f"{len(changed):,} of {study.mdp.n_states:,}"),
+    ]
+    if study.recommended:
+        count = len(study.worse(policy))
+        differs = f"differs in {count:,} {'state' if count == 1 else 'states'}"
+        facts.append(("recommended policy", differs if count else "the same decisions, up to ties"))
+    rows = rows_of(study.mdp, point.ambiguity, value, watched, policy)
+    frame = {"label": f"{sweep.text(place)}{marks.get(place, '')}", "x": point.level, "facts": facts}
+    frame["rows"] = [names.bars(row) for row in rows]
+    if names.layout is None or names.layout.n_states * len(study.sweeps) > _MOST_CELLS:
+        return {**frame, "table": policy_table(study, names, point.robust, changed, "Actions and worst-case value")}
+    span = value_span(names, *(each.robust.value for each in sweep.points))  # one scale, so that levels compare
+    title = f"Policy and worst-case value{random_text(point.robust)}"
+    return {**frame, "map": policy_map(names, policy, value, changed, title, span)}
 
 
 def _families(table: Table) -> list[dict[str, Any]]:
     """Mean, worst and wins of each policy, for each family of several worlds."""
-    found = []
+    found, names = [], ("mean", "worst", "worst_tenth", "median")
     for family in dict.fromkeys(table["family"].tolist()):
-        if family.startswith(_WORST_CASE):
+        if family.startswith(WORST_CASE):
             continue
         of = table.where(family=family)
-        numbers = np.reshape(alike(np.concatenate([of[name] for name in _COLUMNS])), (len(_COLUMNS), -1))
-        tails, count = of["worst_tenth"], int(of["worlds"][0])
-        best = np.flatnonzero(tails >= tails.max() - _CLOSE * max(1.0, float(np.abs(tails).max()))).tolist()
+        numbers = np.reshape(alike(np.concatenate([of[name] for name in names])), (len(names), -1)).tolist()
+        tails, count = of["worst_tenth"].tolist(), int(of["worlds"][0])
+        best = [place for place, tail in enumerate(tails) if is_close(tail, max(tails))]
         found.append(
             {
-                "header": ("policy", *(name.replace("_", " ") for name in _COLUMNS), "wins"),
-                "rows": list(zip(of["policy"].tolist(), *numbers.tolist(), of["wins"].tolist(), strict=True)),
+                "header": ("policy", *(name.replace("_", " ") for name in names), "wins"),
+                "rows": list(zip(of["policy"].tolist(), *numbers, of["wins"].tolist(), strict=True)),
                 "caption": f"{count:,} {'world' if count == 1 else 'worlds'}: {family}",
                 "marked": best if len(best) < len(tails) else [],
                 "mark": "best in the worst tenth",
@@ -169,46 +164,42 @@ def _families(table: Table) -> list[dict[str, Any]]:
 def _answers(table: Table) -> dict[str, Any] | None:
     """What nature leaves of every policy, a row for each set of its choices."""
     policies = list(dict.fromkeys(table["policy"].tolist()))
-    families = [name for name in dict.fromkeys(table["family"].tolist()) if name.startswith(_WORST_CASE)]
     rows = []
-    for family in families:
-        values = [float(table.where(policy=policy, family=family)["mean"][0]) for policy in policies]
-        rows.append((family.removeprefix(_WORST_CASE), *alike(values)))
-    header = ("nature may go as far as", *policies)
-    return {"header": header, "rows": rows, "caption": "What is left in the worst case"} if rows else None
-
-
-# Where decisions change.
+    for family in dict.fromkeys(table["family"].tolist()):
+        if family.startswith(WORST_CASE):
+            of = dict(zip(*(table.where(family=family)[name].tolist() for name in ("policy", "mean")), strict=True))
+            rows.append((family.removeprefix(WORST_CASE), *alike([of[policy] for policy in policies])))
+    found = {
+        "header": ("nature may go as far as", *policies),
+        "rows": rows,
+        "caption": "What is left in the worst case",
+    }
+    return found if rows else None
 
 
 def _decisions(study: Study, names: Names) -> dict[str, Any] | None:
     """The states whose action changes, by what the nominal action would lose there, and what nature does."""
-    states = study.changed
+    states, robust = study.changed, study.robust
     if not len(states):
         return None
     lost = study.loss(study.nominal.policy)[states]
     place = np.argsort(-lost, kind="stable")[:_MOST_ROWS]
-    order, gains = states[place], lost[place].tolist()
-    kept, given_up = (_rows(study, order, policy) for policy in (study.robust.policy, study.nominal.policy))
+    kept, given_up = (
+        rows_of(study.mdp, study.doubt, robust.value, states[place], policy)
+        for policy in (robust.policy, study.nominal.policy)
+    )
     rows = [
-        (names.state(new.state), names.action(old.action), names.choice(study.robust.policy, new.state),
-         gain, names.pull(old), names.pull(new))
-        for old, new, gain in zip(given_up, kept, gains, strict=True)
+        (names.state(new.state), names.action(old.action), names.choice(robust.policy, new.state),
+         gain, names.move(old), names.move(new))
+        for old, new, gain in zip(given_up, kept, lost[place].tolist(), strict=True)
     ]  # fmt: skip
     count = f"{len(states):,} of {study.mdp.n_states:,} states" if len(states) > 1 else "1 state"
-    more = "" if len(order) == len(states) else f", the {len(order)} with most to gain"
+    more = "" if len(place) == len(states) else f", the {len(place)} with most to gain"
+    header = ("state", "nominal", "robust", "gain in the worst case", "nature moves, if nominal", "if robust")
     return {
-        "table": {
-            "header": ("state", "nominal", "robust", "gain in the worst case", "nature moves, if nominal", "if robust"),
-            "rows": rows,
-            "caption": f"A better action in {count}{more}",
-        },
-        "bars": [bars(names, row) for row in sorted(given_up, key=lambda row: -row.moved)[:_PICTURED]],
+        "table": {"header": header, "rows": rows, "caption": f"A better action in {count}{more}"},
+        "bars": [names.bars(row) for row in sorted(given_up, key=lambda row: -row.moved)[:_PICTURED]],
     }
-
-
-def _rows(study: Study, states: IntArray, policy: npt.NDArray[Any]) -> list[Row]:
-    return rows_of(study.mdp, study.doubt, study.robust.value, states, policy)
 
 
 def _certain(study: Study) -> list[tuple[str, str]]:
