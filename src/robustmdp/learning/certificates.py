@@ -66,8 +66,8 @@ class CertifiedState(TransitionState):
 
     @property
     def tables(self) -> Tables:  # type: ignore[override]
-        """Those of the learner, whose visits go on."""
-        return self.state.tables
+        """Those of the learner, whose visits go on; what it has drawn does not, each step takes as many samples."""
+        return {name: table for name, table in self.state.tables.items() if name != "drawn"}
 
     def q(self) -> FloatArray:
         return self.state.q()
