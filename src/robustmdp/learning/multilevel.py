@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +38,6 @@ class MultilevelQLearning(Runnable):
     ambiguity: Ambiguity
     q_steps: Schedule = RescaledLinear()
     ratio: float = 0.625
-    behaviour: ClassVar[None] = None
-    generative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_learnable(self.ambiguity)
@@ -54,8 +52,6 @@ class MultilevelQLearning(Runnable):
         return math.ceil(shape.n_pairs * 2.0 * self.ratio / (2.0 * self.ratio - 1.0))
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
-        """Fresh tables."""
-        del steps
         numbers = self.q_steps.resolve(setting_of(self.ambiguity, source.shape))
         return _MultilevelState(self.ambiguity, source.shape, replications, numbers, self.ratio)
 
@@ -66,13 +62,9 @@ class _MultilevelState(LearnerState):
     by_visits = False
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, q_steps: Numbers, ratio: float) -> None:
-        if shape.reward_range is None:
-            _checks.fail(
-                "multilevel Q-learning must know the rewards",
-                argument="rewards",
-                advice=": give reward_range=(smallest, largest)",
-            )
-        self.q_steps, self._ratio, self._shape = q_steps, ratio, shape
+        shape.require_rewards("multilevel Q-learning")
+        super().__init__(ambiguity, shape, replications, shape.rewards_on_successors)
+        self.q_steps, self._ratio = q_steps, ratio
         self._radius = level_of(ambiguity, shape).numbers
         cells = replications * shape.n_pairs
         self.tables: Tables = {
@@ -80,16 +72,12 @@ class _MultilevelState(LearnerState):
             "visits": np.zeros(cells, np.uint32),
             "drawn": np.zeros(replications, np.int64),
         }
-        self.extent = np.tile(np.array(shape.reward_range), (replications, 1))
-        self.diverged = np.full(replications, -1, np.int64)
-        self.inside = shape.rewards_on_successors
 
     @cached_property
     def _betas(self) -> Any:
         return _core.Steps(*self.q_steps)
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` outer iterations."""
         for iteration in range(first, first + count):
             for replication in range(len(self.diverged)):
                 self._sweep(source, iteration, replication)

@@ -16,20 +16,12 @@ from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Experience, Shape, Source
 from robustmdp.learning.states import absorb_steps
-from robustmdp.learning.tables import (
-    LARGEST_FLOAT,
-    MOST_SAMPLES,
-    Expected,
-    LearnerState,
-    Tables,
-    check_tables,
-    limits_of_extent,
-)
+from robustmdp.learning.tables import LARGEST_FLOAT, MOST_SAMPLES, Expected, LearnerState, Tables, check_tables
 from robustmdp.models import columns
 from robustmdp.models.counts import Tally
 from robustmdp.planning import solve
 
-_REWARDS = ("sums", "lowest", "highest")
+_PARTS = ("keys", "counts", "sums", "lowest", "highest")  # of a tally; the last three are of rewards
 _ENDINGS = 1024  # rewards that tell endings apart; any further ones share the last place
 
 
@@ -59,19 +51,12 @@ class PlugIn(Runnable):
             not isinstance(self.behaviour, EpsilonGreedy),
             f"the plug-in estimate has no current Q to follow: got {self.behaviour!r} as behaviour",
         )
-
-    @property
-    def generative(self) -> bool:
-        """Does a step visit every pair?"""
-        return not self.trajectory
+        vars(self).update(generative=not self.trajectory)
 
     def samples_per_step(self, shape: Shape) -> int:
-        """One of each pair, or one."""
         return 1 if self.trajectory else shape.n_pairs
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
-        """No counts yet."""
-        del steps
         _checks.must(
             getattr(getattr(source, "mdp", None), "noise", None) is None,
             "the plug-in estimate counts successors, which does not keep the outcomes of a noise apart: "
@@ -90,10 +75,9 @@ class _CountState(LearnerState):
     by_visits = True
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, generative: bool) -> None:
-        self._ambiguity, self._shape, self._generative = ambiguity, shape, generative
+        super().__init__(ambiguity, shape, replications)
+        self._generative = generative
         self._tallies = [Tally(shape.n_states, shape.n_actions) for _ in range(replications)]
-        self.extent = np.tile(np.array(shape.reward_range or (math.inf, -math.inf)), (replications, 1))
-        self.diverged = np.full(replications, -1, np.int64)
         self._solved: FloatArray | None = None
         self._endings: dict[float, int] = {}
 
@@ -104,12 +88,10 @@ class _CountState(LearnerState):
         return {"visits": np.concatenate(visits).astype(np.uint32)}
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Count `count` steps more."""
         self._solved = None
         return absorb_steps(source, len(self._tallies), first, count, self._generative, self._count)
 
     def _count(self, position: int, seen: Experience) -> None:
-        del position
         shape = self._shape
         for index, tally in enumerate(self._tallies):
             states, pairs, rewards, following = (column[:, index] for column in seen)
@@ -131,28 +113,25 @@ class _CountState(LearnerState):
         return numbers
 
     def save(self) -> Tables:
-        """The counts of each replication, and the rewards that tell endings apart."""
-        parts = "keys", "counts", *_REWARDS
-        found = {f"{part}.{i}": getattr(tally, part) for i, tally in enumerate(self._tallies) for part in parts}
+        found = {f"{part}.{i}": getattr(tally, part) for i, tally in enumerate(self._tallies) for part in _PARTS}
         return {**found, "endings": np.array(list(self._endings)), "extent": self.extent}
 
     def load(self, saved: Tables) -> None:
-        """Go on from there."""
         any_number = -LARGEST_FLOAT, LARGEST_FLOAT
         expected = {
             "endings": Expected(np.float64, (_size_of(saved, "endings"),), *any_number),
-            "extent": Expected(np.float64, self.extent.shape, *limits_of_extent(self.extent, self._shape)),
+            "extent": Expected(np.float64, self.extent.shape, *self._extent_limits()),
         }
         for i, tally in enumerate(self._tallies):
             size = _size_of(saved, f"keys.{i}")
             expected |= {
                 f"keys.{i}": Expected(np.int64, (size,), 0, tally.n_states * tally.n_actions * tally.width - 1),
                 f"counts.{i}": Expected(np.float64, (size,), 1, MOST_SAMPLES),
-                **{f"{part}.{i}": Expected(np.float64, (size,), *any_number) for part in _REWARDS},
+                **{f"{part}.{i}": Expected(np.float64, (size,), *any_number) for part in _PARTS[2:]},
             }
         check_tables(saved, expected)
         for i, tally in enumerate(self._tallies):
-            for part in ("keys", "counts", *_REWARDS):
+            for part in _PARTS:
                 setattr(tally, part, saved[f"{part}.{i}"])
             columns.refuse_where(np.diff(tally.keys, prepend=-1) <= 0, "rise", f"keys.{i}", tally.keys)
         self._endings = {float(reward): number for number, reward in enumerate(saved["endings"])}
@@ -174,7 +153,6 @@ class _CountState(LearnerState):
         return self._shape.pairs(np.where(tally.visits > 0, table, -math.inf))
 
     def iterate(self) -> FloatArray:
-        """The same: nothing is averaged."""
         return self.q()
 
 

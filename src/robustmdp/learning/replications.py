@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks, _types
 from robustmdp.learning.running import begin, solutions_of, warn_unvisited_pairs
-from robustmdp.learning.runs import DeferredInterrupt, Progress, Run
+from robustmdp.learning.runs import DeferredInterrupt, Learner, Progress, Run
 from robustmdp.learning.sources import is_drawn_by_core
 from robustmdp.operators.threads import thread_count
 from robustmdp.result import Solution
@@ -52,7 +52,7 @@ def run_many(
     _types.check_arguments(run_many, locals())
     _checks.must(len(learners) > 0, "learners must hold at least one learner: got none")
     for learner in learners:
-        if isinstance(learner, type) or not hasattr(learner, "runs_one_by_one"):
+        if not isinstance(learner, Learner):
             _checks.refuse_type("learners", "learners such as GenerativeQLearning(...)", learner)
     targets = [None] * len(learners) if references is None else list(references)
     _checks.must(

@@ -11,35 +11,17 @@ import numpy.typing as npt
 from robustmdp.learning.certificates import Certified
 from robustmdp.learning.replications import check_seed, replicate
 from robustmdp.learning.running import begin, finish, resume
-from robustmdp.learning.runs import Progress, Snapshot
+from robustmdp.learning.runs import Learner, Progress, Snapshot
 from robustmdp.learning.settings import register
-from robustmdp.learning.sources import Shape
 from robustmdp.result import Solution
 
 
-class Runnable:
-    """A learner is a frozen record of settings; worlds and seeds come in as arguments."""
+class Runnable(Learner):
+    """A learner that users run."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         register(cls)
-
-    def runs_one_by_one(self, world: Any) -> bool:
-        """Does each replication need a run of its own, because its steps depend on what it sees?"""
-        del world
-        return False
-
-    def samples_per_step(self, shape: Shape) -> int:
-        """How many transitions the first step takes."""
-        raise NotImplementedError
-
-    def samples_after(self, shape: Shape, steps: int) -> int:
-        """How many transitions so many steps take."""
-        return steps * self.samples_per_step(shape)
-
-    def steps_within(self, shape: Shape, samples: int) -> int:
-        """How many steps so many transitions suffice for."""
-        return samples // self.samples_per_step(shape)
 
     def run(
         self,
@@ -121,11 +103,7 @@ class Runnable:
 
     def resume(self, path: str | Path, world: Any = None, **options: Any) -> Solution:
         """`robustmdp.resume`, refusing a checkpoint of other settings; whether it certifies, the checkpoint knows."""
-        return resume(path, world, learner=self._learner, **options)
+        return resume(path, world, learner=self, **options)
 
-    def _certified(self, confidence: float | None, share: float) -> Any:
-        return self._learner if confidence is None else Certified(self._learner, confidence, share)
-
-    @property
-    def _learner(self) -> Any:
-        return self
+    def _certified(self, confidence: float | None, share: float) -> Learner:
+        return self if confidence is None else Certified(self, confidence, share)
