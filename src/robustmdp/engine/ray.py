@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustmdp.engine.base import Item, Ordered, Result
-from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
+from robustmdp.engine.base import Item, Result, Sharding
+from robustmdp.engine.remote import Batch, Trouble, carry_out, extra, trouble_of
 
 _SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
@@ -29,7 +29,7 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 
 
 @dataclass(frozen=True)
-class Ray(Ordered):
+class Ray(Sharding):
     """On the Ray cluster at `address`, by default a local one for the while; one already initialised is used as it is.
 
     At most `workers` tasks run at a time, by default one for every CPU of the cluster. A model that `solve` is given
@@ -62,12 +62,6 @@ class Ray(Ordered):
                     yield from batch.collect()
             finally:
                 batch.cancel()
-
-    def solve(self, source: Any, ambiguity: Any, settings: Any, checkpoint: Any) -> Any:
-        """One model in shards; `rm.solve` calls it."""
-        from robustmdp.cluster import solve_in_shards
-
-        return solve_in_shards(source, ambiguity, settings, self, checkpoint)
 
     @contextlib.contextmanager
     def exchange(self, threads: int | None) -> Iterator[Any]:
@@ -133,40 +127,36 @@ class Ray(Ordered):
         return cores if self.workers is None else min(cores, self.workers)
 
 
-class _Batch:
-    """The items of one call: those that wait, and those that Ray has."""
+class _Batch(Batch):
+    """The items of one call, on Ray."""
 
     def __init__(self, ray: Any, task: Callable[..., Any], items: Sequence[Any]) -> None:
-        self.ray, self.task, self.items = ray, task, items
-        self.waiting, self.running = deque(range(len(items))), dict[Any, int]()
-        self._dumps = ray.cloudpickle.dumps
+        super().__init__(ray.cloudpickle.dumps, task, items, deque(range(len(items))))
+        self._ray = ray
         self._remote = ray.remote(max_retries=_RETRIES, retry_exceptions=False)(carry_out)
-        self._task = ray.put(pack(self._dumps, task, task, items[0]))
+        self._task = ray.put(self.packed_task)
 
-    def hand_out(self, room: int) -> None:
-        while self.waiting and len(self.running) < room:
-            position = self.waiting.popleft()
-            item = pack(self._dumps, self.items[position], self.task, self.items[position])
-            self.running[self._remote.remote(self._dumps, self._task, item)] = position
+    def submit(self, item: bytes) -> Any:
+        return self._remote.remote(self.dumps, self._task, item)
 
     def collect(self) -> Iterator[tuple[int, Any]]:
         """What has ended, the good results first: they are not to be lost with the bad."""
-        self.ray.wait(list(self.running), num_returns=1, timeout=_SECONDS)
-        ended, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
-        outcomes = [(self.running.pop(reference), self._outcome(reference)) for reference in ended]
-        for position, outcome in sorted(outcomes, key=lambda pair: isinstance(pair[1], Trouble)):
-            yield position, unpack(outcome, self.task, self.items[position])
+        self._ray.wait(list(self.running), num_returns=1, timeout=_SECONDS)
+        ended, _ = self._ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
+        outcomes = [(self._outcome(reference), self.running.pop(reference)) for reference in ended]
+        for outcome, position in sorted(outcomes, key=lambda pair: isinstance(pair[0], Trouble)):
+            yield self.unpack(outcome, position)
 
     def _outcome(self, reference: Any) -> bytes | Trouble:
         try:
-            outcome: bytes | Trouble = self.ray.get(reference)
-        except self.ray.exceptions.RayError as problem:  # its worker or node died too often
+            outcome: bytes | Trouble = self._ray.get(reference)
+        except self._ray.exceptions.RayError as problem:  # its worker or node died too often
             return trouble_of(problem)
         return outcome
 
     def cancel(self) -> None:
         for reference in self.running:
-            self.ray.cancel(reference, force=True)
+            self._ray.cancel(reference, force=True)
 
 
 def _call(address: str) -> None:

@@ -42,8 +42,8 @@ class LogSource(Source):
             if piece is None:
                 break
             taken = min(wanted - filled, len(piece.state))
-            rest, piece = (Transitions._make(column[part] for column in piece) for part in (slice(taken, None), slice(taken)))
-            self._rest = rest if len(rest.state) else None
+            self._rest = _cut(piece, slice(taken, None)) if taken < len(piece.state) else None
+            piece = _cut(piece, slice(taken))
             check_rewards(piece.reward, self.shape)
             span = slice(filled, filled + taken)
             room.states[span, 0] = piece.state
@@ -63,6 +63,10 @@ class LogSource(Source):
     @property
     def fingerprint(self) -> str:
         return hash_parts(self.log.fingerprint, self.shape.n_states, self.shape.n_actions, self.shape.discount)
+
+
+def _cut(piece: Transitions, part: slice) -> Transitions:
+    return Transitions._make(column[part] for column in piece)
 
 
 class OnPolicySource(Source):
