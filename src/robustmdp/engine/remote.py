@@ -29,7 +29,7 @@ class Trouble(NamedTuple):
     traceback: str
 
 
-def extra(module: str, engine: str) -> Any:
+def import_extra(module: str, engine: str) -> Any:
     """A module of an optional library."""
     library = module.partition(".")[0]
     try:
@@ -41,12 +41,12 @@ def extra(module: str, engine: str) -> Any:
         raise ImportError(sentence) from None
 
 
-def trouble_of(problem: BaseException) -> Trouble:
+def describe_trouble(problem: BaseException) -> Trouble:
     """What to tell of an exception."""
     return Trouble(sentence_of(problem), "".join(traceback.format_exception(problem)))
 
 
-def carry_out(dumps: Dumps, task: bytes, item: bytes) -> bytes | Trouble:
+def run_task(dumps: Dumps, task: bytes, item: bytes) -> bytes | Trouble:
     """Run one task; called in the other process.
 
     Bytes, not objects: the task finds its item writable, the caller the result, and nothing shares memory with a
@@ -56,7 +56,7 @@ def carry_out(dumps: Dumps, task: bytes, item: bytes) -> bytes | Trouble:
     try:
         return dumps(pickle.loads(task)(pickle.loads(item)))
     except (Exception, SystemExit) as problem:
-        return trouble_of(problem)
+        return describe_trouble(problem)
 
 
 class Batch:
@@ -68,7 +68,7 @@ class Batch:
         self.packed_task = self._pack(task, waiting[0])
 
     def submit(self, item: bytes) -> Any:
-        """Have `carry_out` run the task on an item; returns what stands for the result."""
+        """Have `run_task` run the task on an item; returns what stands for the result."""
         raise NotImplementedError
 
     def hand_out(self, room: int) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray
-from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
+from robustmdp.learning.schedules import Numbers, Schedule, Setting
 from robustmdp.models.space import StateActionSpace
 
 OwnBehaviour = Callable[[int, int, FloatArray, IndexArray], npt.ArrayLike]
@@ -35,11 +35,9 @@ class EpsilonGreedy:
     epsilon: float | Schedule
 
     def __post_init__(self) -> None:
-        if isinstance(self.epsilon, Schedule) and not isinstance(self.epsilon, type):
-            check_schedule("epsilon", self.epsilon)
-            return
-        epsilon = _checks.finite_number("epsilon", self.epsilon)
-        _checks.must(0.0 < epsilon <= 1.0, f"epsilon must lie in (0, 1]: got {epsilon:g}")
+        if isinstance(self.epsilon, type) or not isinstance(self.epsilon, Schedule):
+            epsilon = _checks.finite_number("epsilon", self.epsilon)
+            _checks.must(0.0 < epsilon <= 1.0, f"epsilon must lie in (0, 1]: got {epsilon:g}")
 
     @property
     def numbers(self) -> Numbers:

@@ -172,10 +172,8 @@ class CertifiedState(TransitionState):
         Pairs with a quarter of the usual number of samples have none: their deviation is at most twice the usual one.
         """
         frozen, function = self.frozen, self._function
-        samples, odds = (
-            np.maximum(self._expected_samples(pairs), 1e-3),
-            math.log(2.0 * self._shape.n_pairs / self._delta),
-        )
+        samples = np.maximum(self._expected_samples(pairs), 1e-3)
+        odds = math.log(2.0 * self._shape.n_pairs / self._delta)
         excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(samples / self._usual_samples), 0.0)
         eta, weight, floor = (table[:, pairs].astype(np.float64) for table in (frozen.eta, frozen.weight, frozen.floor))
         lowest = function.value(eta, weight, floor)
@@ -219,12 +217,9 @@ class CertifiedState(TransitionState):
     @property
     def _frozen_total(self) -> FloatArray:
         """Visits of all pairs before this phase, (R, 1)."""
-        tables = self.state.tables["visits"], self.sums["count"]
-        visits, counted = (
-            table.reshape(len(self.diverged), -1).sum(axis=1, keepdims=True, dtype=np.float64) for table in tables
-        )
-        total: FloatArray = visits - counted
-        return total
+        tables = (table.reshape(len(self.diverged), -1) for table in (self.state.tables["visits"], self.sums["count"]))
+        visits, counted = (table.sum(axis=1, keepdims=True, dtype=np.float64) for table in tables)
+        return np.asarray(visits - counted)
 
     def save(self) -> Tables:
         return self.state.save() | self._own()

@@ -91,8 +91,8 @@ class GenerativeQLearning(Runnable):
     averaging: bool = False
 
     def __post_init__(self) -> None:
-        check_q_learning(self)
         object.__setattr__(self, "inner_steps", _check_inner_steps(self.inner_steps))
+        check_q_learning(self)
 
     @classmethod
     def paper(

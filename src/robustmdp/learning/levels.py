@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.divergences import FDivergence, TotalVariation
@@ -45,6 +45,7 @@ def check_learnable(ambiguity: object) -> Ambiguity:
 def check_q_learning(learner: Any) -> None:
     """Check what the settings of both Q-learners have in common."""
     check_learnable(learner.ambiguity)
+    _types.check_fields(learner)
     check_schedule("q_steps", learner.q_steps)
     check_schedule("eta_steps", learner.eta_steps)
     burn_in = _checks.finite_number("burn_in", learner.burn_in)

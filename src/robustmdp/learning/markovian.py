@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from robustmdp import _checks, _types
+from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
 from robustmdp.learning.behaviour import EpsilonGreedy
@@ -77,7 +77,6 @@ class MarkovianQLearning(Runnable):
 
     def __post_init__(self) -> None:
         check_q_learning(self)
-        _types.check_fields(self)
         _checks.must(self.count in ("visits", "steps"), f"count must be 'visits' or 'steps': got {self.count!r}")
         chi_square = self.ambiguity.has_weight and self.ambiguity.divergence == ChiSquare()
         _checks.must(

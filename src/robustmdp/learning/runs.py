@@ -94,7 +94,7 @@ class Snapshot:
 
 
 class Learner:
-    """A frozen record of settings; worlds and seeds come in as arguments.
+    """What a run asks of a learner.
 
     Attributes
     ----------

@@ -22,30 +22,6 @@ from robustmdp.learning.tables import LearnerState, Tables
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 
-def absorb_steps(
-    source: Source,
-    replications: int,
-    first: int,
-    count: int,
-    generative: bool,
-    absorb: Callable[[int, Experience], None],
-) -> int:
-    """Draw `count` steps, transitions or rounds over all pairs, and absorb them in blocks; returns how many came."""
-    unit = source.shape.n_pairs if generative else 1
-    position, end = first * unit, (first + count) * unit
-    block = max(1, _TRANSITIONS_AT_ONCE // replications)
-    draw = source.sample_all_pairs if generative else source.follow_policy
-    while position < end:
-        room = Experience.empty(replications, min(block, end - position))
-        taken = draw(position, room)
-        if taken:
-            absorb(position, Experience(*(column[:taken] for column in room)))
-        position += taken
-        if taken < room.length:
-            break
-    return (position - first * unit) // unit
-
-
 class TransitionState(LearnerState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
@@ -57,9 +33,26 @@ class TransitionState(LearnerState):
         if source.learns_online and not self.generative:
             source.learn_online(self, first, count)
             return count
-        return absorb_steps(source, len(self.diverged), first, count, self.generative, self._absorb)
+        return self.absorb_steps(source, first, count)
 
-    def _absorb(self, position: int, seen: Experience) -> None:
+    def absorb_steps(self, source: Source, first: int, count: int) -> int:
+        """Draw `count` steps and absorb them in blocks; returns how many came."""
+        replications, unit = len(self.diverged), source.shape.n_pairs if self.generative else 1
+        position, end = first * unit, (first + count) * unit
+        block = max(1, _TRANSITIONS_AT_ONCE // replications)
+        draw = source.sample_all_pairs if self.generative else source.follow_policy
+        while position < end:
+            room = Experience.empty(replications, min(block, end - position))
+            taken = draw(position, room)
+            if taken:
+                self.absorb(position, Experience(*(column[:taken] for column in room)))
+            position += taken
+            if taken < room.length:
+                break
+        return (position - first * unit) // unit
+
+    def absorb(self, position: int, seen: Experience) -> None:
+        """Learn from transitions, of which the first is number `position` of its replication."""
         self.update.absorb(position, *seen)
 
     def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
