@@ -66,7 +66,8 @@ class LogSource(Source):
 
 
 def _cut(piece: Transitions, part: slice) -> Transitions:
-    return Transitions._make(column[part] for column in piece)
+    state, action, reward, following, terminated = piece
+    return Transitions(state[part], action[part], reward[part], following[part], terminated[part])
 
 
 class OnPolicySource(Source):
