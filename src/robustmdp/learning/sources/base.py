@@ -179,9 +179,11 @@ class SteppedSource(Source):
         raise NotImplementedError
 
     def follow_policy(self, first: int, room: Experience) -> int:
-        transitions = self._act(self._policy.build_sampler(), first, room.length)
-        for column, values in zip(room, zip(*transitions, strict=True), strict=True):
-            column[:, 0] = values
+        kinds = np.dtype([(name, column.dtype) for name, column in room._asdict().items()])
+        # Three times as fast as lists of tuples, which the garbage collector would visit.
+        seen = np.fromiter(self._act(self._policy.build_sampler(), first, room.length), kinds, room.length)
+        for name, column in room._asdict().items():
+            column[:, 0] = seen[name]
         return room.length
 
     def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:

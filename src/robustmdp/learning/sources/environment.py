@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ class EnvironmentSource(SteppedSource):
 
     def _act(self, choose: Callable[[int, int, float], int], first: int, count: int) -> Iterator[Transition]:
         n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
-        low, high = self.shape.reward_range or (-math.inf, math.inf)
+        low, high = self.shape.reward_range or (-sys.float_info.max, sys.float_info.max)
         step_env, index, journal = self._env.step, self._index, self._journal
         for step, u in enumerate(self._rng.random(count).tolist(), start=first):
             state = self._state
@@ -72,7 +73,7 @@ class EnvironmentSource(SteppedSource):
             observation, reward, terminated, truncated, _ = step_env(action + offset)
             journal.append(action)
             self._state = successor = index(observation)
-            if not (low <= reward <= high and math.isfinite(reward)):
+            if not low <= reward <= high:
                 check_rewards(np.array([reward], dtype=np.float64), self.shape)
             if terminated or truncated or len(journal) >= _LONGEST:
                 self._reset()
