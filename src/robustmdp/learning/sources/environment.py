@@ -14,6 +14,7 @@ import numpy as np
 from robustmdp import _checks
 from robustmdp.learning.behaviour import check_behaviour
 from robustmdp.learning.sources.base import (
+    Experience,
     SavedGenerator,
     SteppedSource,
     Transition,
@@ -78,6 +79,27 @@ class EnvironmentSource(SteppedSource):
             if terminated or truncated or len(journal) >= _LONGEST:
                 self._reset()
             yield state, pair, reward, n_states if terminated else successor
+
+    def follow_policy(self, first: int, room: Experience) -> int:
+        """`_act` without a generator, which is a tenth of what a step of a small environment takes."""
+        lists = states, pairs, rewards, following = [[0] * room.length for _ in range(4)]
+        n_states, n_actions, offset = self.shape.n_states, self.shape.n_actions, self._offset
+        step_env, index, draw, note = self._env.step, self._index, self._policy.build_sampler(), self._journal.append
+        for step, u in enumerate(self._rng.random(room.length).tolist()):
+            state = self._state
+            pair = draw(step, state, u)
+            action = pair - state * n_actions
+            observation, reward, terminated, truncated, _ = step_env(action + offset)
+            note(action)
+            states[step], pairs[step], rewards[step] = state, pair, reward
+            self._state = successor = index(observation)
+            following[step] = n_states if terminated else successor
+            if terminated or truncated or len(self._journal) >= _LONGEST:
+                self._reset()
+        for column, values in zip(room, lists, strict=True):
+            column[:, 0] = values
+        check_rewards(room.rewards[:, 0], self.shape)
+        return room.length
 
     def save(self) -> dict[str, Any]:
         state = encode_generator(self._rng.bit_generator.state)
