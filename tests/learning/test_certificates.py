@@ -230,6 +230,15 @@ def test_what_has_no_certificate_is_refused_before_learning():
         learner.run(WORLD, 1, confidence=0.9)
 
 
+def test_a_printed_algorithm_counts_the_samples_that_certify(tmp_path):
+    learner, path = rm.GenerativeQLearning.paper(rm.Penalized(rm.ChiSquare(), 1.0), 4), tmp_path / "run.ckpt"
+    whole = learner.run(WORLD, 40, confidence=0.95)
+    assert whole.samples == 40 * 5 * WORLD.n_pairs
+    stop = {"record_every": 30, "callback": lambda step, state: True}
+    assert learner.run(WORLD, 40, confidence=0.95, checkpoint=path, **stop).steps == 30
+    assert rm.resume(path).q.tobytes() == whole.q.tobytes()
+
+
 def test_a_run_that_ends_before_it_certifies_says_so():
     learner = rm.GenerativeQLearning(rm.Nominal())
     solution = learner.run(WORLD, 1000, confidence=0.9, callback=lambda step, state: True, record_every=10)

@@ -205,11 +205,7 @@ def test_expectations_bound_the_operator_of_the_policy(divergence: Any, is_ball:
 def test_the_error_probability_is_spread_over_all_pairs_of_the_policy() -> None:
     policy = np.full((6, 3), 1.0 / 3.0)
     state = certify(rm.GenerativeQLearning(SETS[0]), WORLD, policy, 10, 1)
-    from robustmdp.learning.bounds import _Part
-    from robustmdp.learning.frozen import split_states
-
-    (block,) = split_states(state._shape)
-    lower, upper = _Part(state.evidence(), block).log_odds
+    lower, upper = state.evidence().log_odds
     assert lower == pytest.approx(math.log(2 * 18 / 0.05))  # one mean at each of the 18 pairs
     assert upper == pytest.approx(math.log(2 * 3 * 18 / 0.05))  # J, and E t on both sides
 

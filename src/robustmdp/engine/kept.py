@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustmdp._files import replace_file
-from robustmdp.engine.base import Engine, Item, Ordered, Result, shown
+from robustmdp.engine.base import Engine, Item, Ordered, Result, format_item
 
 _PART = ".part-"  # how the name of a file begins that is not whole yet
 
@@ -60,42 +60,26 @@ class Kept(Ordered):
     def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         places: dict[Path, list[int]] = {}
         for position, item in enumerate(items):
-            places.setdefault(self._path(task, item), []).append(position)
-        self._tidy()
+            path = self.folder / (key_of(task, item) + self.suffix)
+            places.setdefault(path, []).append(position)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self.folder.glob(f"{_PART}*{self.suffix}"):
+            leftover.unlink(missing_ok=True)
         missing = []
         for path, positions in places.items():
-            found = self._found(path)
-            if not found:
+            try:
+                result = self.load(path)
+            except (ValueError, EOFError, OSError):
+                path.unlink(missing_ok=True)
                 missing.append(path)
-            for result in found:
+            else:
                 yield from self._report(result, positions, items, fresh=False)
         chosen = [items[places[path][0]] for path in missing]
         with contextlib.closing(_closable(self.engine.each(task, chosen))) as results:
             for at, result in results:
-                self._keep(missing[at], result)
+                with replace_file(missing[at], _PART) as part:
+                    self.save(part, result)
                 yield from self._report(result, places[missing[at]], items, fresh=True)
-
-    def _path(self, task: Callable[[Item], Result], item: Item) -> Path:
-        return self.folder / (key_of(task, item) + self.suffix)
-
-    def _tidy(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for leftover in self.folder.glob(f"{_PART}*{self.suffix}"):
-            leftover.unlink(missing_ok=True)
-
-    def _found(self, path: Path) -> list[Any]:
-        """The result on disk, if there is a sound one."""
-        if not path.exists():
-            return []
-        try:
-            return [self.load(path)]
-        except (ValueError, EOFError, OSError):
-            path.unlink(missing_ok=True)
-            return []
-
-    def _keep(self, path: Path, result: Any) -> None:
-        with replace_file(path, _PART) as part:
-            self.save(part, result)
 
     def _report(
         self, result: Any, positions: list[int], items: Sequence[Any], *, fresh: bool
@@ -108,20 +92,20 @@ class Kept(Ordered):
 
 def key_of(task: Callable[..., Any], item: Any) -> str:
     """A name that says what is computed: equal for equal tasks and items, in whatever order a dict holds them."""
-    words = _words_of(task)
+    parts = _describe_task(task)
     try:
-        text = json.dumps([words, item], sort_keys=True)
+        text = json.dumps([parts, item], sort_keys=True)
     except (TypeError, ValueError) as problem:
         sentence = (
-            f"an item must be made of numbers, strings, lists and dicts to be kept: got {shown(item)} ({problem})"
+            f"an item must be made of numbers, strings, lists and dicts to be kept: got {format_item(item)} ({problem})"
         )
         raise TypeError(sentence) from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _words_of(task: Callable[..., Any]) -> list[Any]:
+def _describe_task(task: Callable[..., Any]) -> list[Any]:
     if isinstance(task, functools.partial):
-        return [*_words_of(task.func), list(task.args), task.keywords]
+        return [*_describe_task(task.func), list(task.args), task.keywords]
     if not hasattr(task, "__qualname__"):
         raise TypeError(f"a task must be a function to be kept: got {task!r}")
     return [task.__module__, task.__qualname__]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Any
 
-from robustmdp.engine.base import Item, Ordered, Result, TaskFailed, failure
-from robustmdp.engine.remote import ONE_THREAD, Trouble, carry_out, extra, pack, unpack
+from robustmdp.engine.base import Item, Ordered, Result
+from robustmdp.engine.remote import ONE_THREAD, Batch, Trouble, import_extra, run_task
 
 _RETRIES = 3  # deaths in a row, with nothing finished between them, that are forgiven
 _SECONDS = 5.0  # far more than it takes to pick up an item, or to end a thread
@@ -41,69 +41,59 @@ class Processes(Ordered):
             _checks.positive_integer("workers", self.workers)
 
     def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        loky = extra("joblib.externals.loky", "processes")
+        loky = import_extra("joblib.externals.loky", "processes")
+        dumps = import_extra("joblib.externals.loky.cloudpickle_wrapper", "processes").dumps
         size = self.workers or loky.cpu_count()
         waiting, deaths = deque(range(len(items))), 0
         while waiting:
             # After a death one item runs alone: it has the memory to itself, and if it dies, it is the cause.
-            todo, waiting = _split(waiting, 1 if deaths else len(waiting))
-            shift = _Shift(task, items, todo, min(size, len(todo)))
+            todo = deque(waiting.popleft() for _ in range(1 if deaths else len(waiting)))
+            workers = _Workers(dumps, task, items, todo)
             try:
-                for ended in shift.run(loky.ProcessPoolExecutor):
+                for ended in workers.run(loky.ProcessPoolExecutor, min(size, len(todo))):
                     deaths = 0
                     yield ended
             except loky.BrokenProcessPool as problem:
                 deaths += 1
                 if deaths > _RETRIES:
-                    raise shift.given_up(deaths) from problem
-                waiting = deque([*shift.waiting, *waiting, *shift.running.values()])
+                    position = next(iter([*workers.running.values(), *workers.waiting]))
+                    why = f"its process died, the {deaths}th in a row, perhaps out of memory"
+                    raise workers.failure(position, why) from problem
+                waiting = deque([*workers.waiting, *waiting, *workers.running.values()])
 
 
-def _split(positions: deque[int], count: int) -> tuple[deque[int], deque[int]]:
-    listed = list(positions)
-    return deque(listed[:count]), deque(listed[count:])
-
-
-class _Shift:
+class _Workers(Batch):
     """One set of workers, from their start to their end or to the death of one, which ends them all."""
 
-    def __init__(self, task: Callable[..., Any], items: Sequence[Any], waiting: deque[int], size: int) -> None:
-        self.task, self.items, self.waiting, self.size = task, items, waiting, size
-        self.running: dict[Future[bytes | Trouble], int] = {}
-        self._dumps = extra("joblib.externals.loky.cloudpickle_wrapper", "processes").dumps
+    _executor: Any
 
-    def run(self, executor: Callable[..., Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, executor: Callable[..., Any], size: int) -> Iterator[tuple[int, Any]]:
         others = set(threading.enumerate())
-        with _deaf():
-            crew = executor(self.size, initializer=_settle, initargs=(os.getpid(),), env=ONE_THREAD)
+        with _block_interrupts():
+            self._executor = executor(size, initializer=_start_worker, initargs=(os.getpid(),), env=ONE_THREAD)
         try:
-            packed = pack(self._dumps, self.task, self.task, self.items[self.waiting[0]])
             while self.waiting or self.running:
-                self._hand_out(crew, packed)
+                self.hand_out(size + 1)  # one more than there are workers: none waits while the caller saves a result
                 yield from self._collect()
         finally:
-            with _deferred():  # a shutdown that is left half way leaks semaphores, and so does a thread that still ends
+            # A shutdown that is left half way leaks semaphores, and so does a thread that still ends.
+            with _defer_interrupts():
                 self._await_pickup()
-                crew.shutdown(kill_workers=True)
+                self._executor.shutdown(kill_workers=True)
                 for thread in set(threading.enumerate()) - others:
                     if thread.name == _FEEDER:
                         thread.join(_SECONDS)
 
-    def _hand_out(self, crew: Any, task: bytes) -> None:
-        # One more than there are workers, so that none waits while the caller saves a result.
-        while self.waiting and len(self.running) <= self.size:
-            position = self.waiting[0]
-            item = pack(self._dumps, self.items[position], self.task, self.items[position])
-            with _deaf():
-                self.running[crew.submit(carry_out, self._dumps, task, item)] = self.waiting.popleft()
+    def submit(self, item: bytes) -> Any:
+        with _block_interrupts():
+            return self._executor.submit(run_task, self.dumps, self.packed_task, item)
 
     def _collect(self) -> Iterator[tuple[int, Any]]:
         """What has ended, the good results first: they are not to be lost with the bad."""
         ended, _ = wait(self.running, return_when=FIRST_COMPLETED)
-        for future in sorted(ended, key=lambda future: (_went_wrong(future), self.running[future])):
+        for future in sorted(ended, key=lambda future: (_has_failed(future), self.running[future])):
             outcome = future.result()
-            position = self.running.pop(future)
-            yield position, unpack(outcome, self.task, self.items[position])
+            yield self.unpack(outcome, self.running.pop(future))
 
     def _await_pickup(self) -> None:
         """Loky's own thread stumbles if the workers are killed before it has taken up what was handed out."""
@@ -111,34 +101,29 @@ class _Shift:
         while time.monotonic() < end and not all(future.running() or future.done() for future in self.running):
             time.sleep(0.001)
 
-    def given_up(self, deaths: int) -> TaskFailed:
-        position = next(iter([*self.running.values(), *self.waiting]))
-        why = f"its process died, the {deaths}th in a row, perhaps out of memory"
-        return failure(self.task, self.items[position], why)
 
-
-def _went_wrong(future: Future[bytes | Trouble]) -> bool:
+def _has_failed(future: Future[bytes | Trouble]) -> bool:
     return future.exception() is not None or isinstance(future.result(), Trouble)
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes started in here never hear Ctrl-C, it is the parent that stops them; the parent hears it afterwards."""
+def _block_interrupts() -> Iterator[None]:
+    """Processes started in here never get Ctrl-C, it is the parent that stops them; the parent gets it afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # started any later, it would end the deafness
+    resource_tracker.ensure_running()  # started any later, it would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with _deferred():
+        with _defer_interrupts():
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
-def _deferred() -> Iterator[None]:
-    """No KeyboardInterrupt in here: where this thread is deaf, another may pass the signal on to it."""
+def _defer_interrupts() -> Iterator[None]:
+    """No KeyboardInterrupt in here: where this thread blocks the signal, another may pass it on."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -158,14 +143,13 @@ def _deferred() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _settle(parent: int) -> None:
-    """A worker's first act."""
+def _start_worker(parent: int) -> None:
+    """A worker's first act: Ctrl-C is not for it, and it ends with its parent, even if that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _follow(parent: int) -> None:
-    """End with the parent, even if that was killed."""
+def _exit_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustmdp.engine.base import Item, Ordered, Result
-from robustmdp.engine.remote import Trouble, carry_out, extra, pack, trouble_of, unpack
+from robustmdp.engine.base import Item, Result, Sharding
+from robustmdp.engine.remote import Batch, Trouble, describe_trouble, import_extra, run_task
 
-_SILENCE = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
+_QUIET = {  # Ray prints losses on stdout, which are no errors where work is repeated; it reads this when imported
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|Raylet is terminated|has been marked dead",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
 }
@@ -29,7 +29,7 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 
 
 @dataclass(frozen=True)
-class Ray(Ordered):
+class Ray(Sharding):
     """On the Ray cluster at `address`, by default a local one for the while; one already initialised is used as it is.
 
     At most `workers` tasks run at a time, by default one for every CPU of the cluster. A model that `solve` is given
@@ -53,8 +53,7 @@ class Ray(Ordered):
     def each(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         if not items:
             return
-        ray = self._ray()
-        with self._connected(ray, self.workers):
+        with self.connected(self.workers) as ray:
             batch = _Batch(ray, task, items)
             try:
                 while batch.waiting or batch.running:
@@ -63,113 +62,94 @@ class Ray(Ordered):
             finally:
                 batch.cancel()
 
-    def solve(self, source: Any, ambiguity: Any, settings: Any, checkpoint: Any) -> Any:
-        """One model in shards; `rm.solve` calls it."""
-        from robustmdp.cluster import solve_in_shards
-
-        return solve_in_shards(source, ambiguity, settings, self, checkpoint)
-
     @contextlib.contextmanager
     def exchange(self, threads: int | None) -> Iterator[Any]:
         """The shards of one model: `workers`, or one for each node."""
-        ray = self._ray()
         from robustmdp.cluster.ray_exchange import RayExchange
 
-        with self._connected(ray, None):
-            exchange = RayExchange(ray, self.workers, threads)
-            try:
-                yield exchange
-            finally:
-                exchange.close()
+        with self.connected() as ray, contextlib.closing(RayExchange(ray, self.workers, threads)) as exchange:
+            yield exchange
 
     def check(self) -> None:
         """Refuse at once what could not run: no Ray is installed, or none answers at the address."""
         self._ray()
         if self.address is not None:
-            _call(self.address)
-
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[None]:
-        """Stay connected for several calls, which otherwise connect each by itself."""
-        with self._connected(self._ray(), None):
-            yield
+            _check_address(self.address)
 
     def nodes(self) -> list[Any]:
         """What the cluster offers: a `cluster.nodes.Node` for each node that is alive."""
         from robustmdp.cluster.nodes import find_nodes
 
-        with self.connected():
-            return find_nodes(self._ray())
-
-    @staticmethod
-    def _ray() -> Any:
-        with _quiet():
-            return extra("ray", "ray")
+        with self.connected() as ray:
+            return find_nodes(ray)
 
     @contextlib.contextmanager
-    def _connected(self, ray: Any, cores: int | None) -> Iterator[None]:
+    def connected(self, cores: int | None = None) -> Iterator[Any]:
+        """Stay connected for several calls, which otherwise connect each by itself; yields the module `ray`."""
+        ray = self._ray()
         if ray.is_initialized():
-            yield
+            yield ray
             return
         options: dict[str, Any] = {"address": self.address}
         if self.address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             options = {"address": "local", "num_cpus": cores, "include_dashboard": False}
         else:
-            _call(self.address)
-        with _quiet():
+            _check_address(self.address)
+        with _silence():
             try:
                 ray.init(**options, log_to_driver=False, configure_logging=False)
             except RuntimeError as problem:  # such as other versions there
                 reason = " ".join(str(problem).split())
                 raise ConnectionError(f"Ray at {options['address']!r} must accept this process: {reason}") from None
         try:
-            yield
+            yield ray
         finally:
             ray.shutdown()
+
+    @staticmethod
+    def _ray() -> Any:
+        with _silence():
+            return import_extra("ray", "ray")
 
     def _room(self, ray: Any) -> int:
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         return cores if self.workers is None else min(cores, self.workers)
 
 
-class _Batch:
-    """The items of one call: those that wait, and those that Ray has."""
+class _Batch(Batch):
+    """The items of one call, on Ray."""
 
     def __init__(self, ray: Any, task: Callable[..., Any], items: Sequence[Any]) -> None:
-        self.ray, self.task, self.items = ray, task, items
-        self.waiting, self.running = deque(range(len(items))), dict[Any, int]()
-        self._dumps = ray.cloudpickle.dumps
-        self._remote = ray.remote(max_retries=_RETRIES, retry_exceptions=False)(carry_out)
-        self._task = ray.put(pack(self._dumps, task, task, items[0]))
+        super().__init__(ray.cloudpickle.dumps, task, items, deque(range(len(items))))
+        self._ray = ray
+        self._remote = ray.remote(max_retries=_RETRIES, retry_exceptions=False)(run_task)
+        self._task = ray.put(self.packed_task)
 
-    def hand_out(self, room: int) -> None:
-        while self.waiting and len(self.running) < room:
-            position = self.waiting.popleft()
-            item = pack(self._dumps, self.items[position], self.task, self.items[position])
-            self.running[self._remote.remote(self._dumps, self._task, item)] = position
+    def submit(self, item: bytes) -> Any:
+        return self._remote.remote(self.dumps, self._task, item)
 
     def collect(self) -> Iterator[tuple[int, Any]]:
         """What has ended, the good results first: they are not to be lost with the bad."""
-        self.ray.wait(list(self.running), num_returns=1, timeout=_SECONDS)
-        ended, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
-        outcomes = [(self.running.pop(reference), self._outcome(reference)) for reference in ended]
-        for position, outcome in sorted(outcomes, key=lambda pair: isinstance(pair[1], Trouble)):
-            yield position, unpack(outcome, self.task, self.items[position])
+        self._ray.wait(list(self.running), num_returns=1, timeout=_SECONDS)
+        ended, _ = self._ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
+        outcomes = [(self._outcome(reference), self.running.pop(reference)) for reference in ended]
+        for outcome, position in sorted(outcomes, key=lambda pair: isinstance(pair[0], Trouble)):
+            yield self.unpack(outcome, position)
 
     def _outcome(self, reference: Any) -> bytes | Trouble:
         try:
-            outcome: bytes | Trouble = self.ray.get(reference)
-        except self.ray.exceptions.RayError as problem:  # its worker or node died too often
-            return trouble_of(problem)
+            outcome: bytes | Trouble = self._ray.get(reference)
+        except self._ray.exceptions.RayError as problem:  # its worker or node died too often
+            return describe_trouble(problem)
         return outcome
 
     def cancel(self) -> None:
         for reference in self.running:
-            self.ray.cancel(reference, force=True)
+            self._ray.cancel(reference, force=True)
 
 
-def _call(address: str) -> None:
+def _check_address(address: str) -> None:
     """Refuse an address where no Ray answers; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if address in _SPECIAL:
@@ -190,8 +170,8 @@ def _call(address: str) -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    for name, value in _SILENCE.items():
+def _silence() -> Iterator[None]:
+    for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     logger = logging.getLogger("ray")
     level = logger.level

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray
-from robustmdp.learning.schedules import Numbers, Schedule, Setting, check_schedule
+from robustmdp.learning.schedules import Numbers, Schedule, Setting
+from robustmdp.models.space import StateActionSpace
 
 OwnBehaviour = Callable[[int, int, FloatArray, IndexArray], npt.ArrayLike]
 
@@ -33,11 +35,9 @@ class EpsilonGreedy:
     epsilon: float | Schedule
 
     def __post_init__(self) -> None:
-        if isinstance(self.epsilon, Schedule) and not isinstance(self.epsilon, type):
-            check_schedule("epsilon", self.epsilon)
-            return
-        epsilon = _checks.finite_number("epsilon", self.epsilon)
-        _checks.must(0.0 < epsilon <= 1.0, f"epsilon must lie in (0, 1]: got {epsilon:g}")
+        if isinstance(self.epsilon, type) or not isinstance(self.epsilon, Schedule):
+            epsilon = _checks.finite_number("epsilon", self.epsilon)
+            _checks.must(0.0 < epsilon <= 1.0, f"epsilon must lie in (0, 1]: got {epsilon:g}")
 
     @property
     def numbers(self) -> Numbers:
@@ -78,8 +78,6 @@ class BehaviourPolicy:
 
     def build_sampler(self) -> Callable[[int, int, float], int]:
         """For worlds in Python and fixed probabilities: (step, state, u) -> pair, from one uniform number."""
-        from bisect import bisect_right
-
         first: list[int] = self.state_ptr.tolist()
         if self.probabilities is None:
             return lambda step, state, u: first[state] + int(u * (first[state + 1] - first[state]))
@@ -87,10 +85,9 @@ class BehaviourPolicy:
         return lambda step, state, u: min(bisect_right(edges, u, first[state], first[state + 1]), first[state + 1] - 1)
 
 
-def check_behaviour(
-    behaviour: Any, state_ptr: IndexArray, actions: IndexArray | None, n_actions: int
-) -> BehaviourPolicy:
+def check_behaviour(behaviour: Any, space: StateActionSpace) -> BehaviourPolicy:
     """Check a behaviour policy: None for uniform, (A,) or (S, A) probabilities, EpsilonGreedy, or a function."""
+    state_ptr = space.state_ptr
     if behaviour is None:
         return BehaviourPolicy(state_ptr)
     if isinstance(behaviour, EpsilonGreedy):
@@ -103,24 +100,22 @@ def check_behaviour(
         raise TypeError(
             f"behaviour must be None, probabilities, EpsilonGreedy(...) or a function: got {behaviour!r}"
         ) from None
-    n_states = len(state_ptr) - 1
+    shapes = (space.n_actions,), (space.n_states, space.n_actions)
     _checks.must(
-        given.shape in ((n_actions,), (n_states, n_actions)),
-        f"behaviour must have shape (A,) = ({n_actions},) or (S, A) = ({n_states}, {n_actions}): got {given.shape}",
+        given.shape in shapes,
+        f"behaviour must have shape (A,) = {shapes[0]} or (S, A) = {shapes[1]}: got {given.shape}",
     )
     _checks.must(
         bool(np.all(np.isfinite(given) & (given >= 0))), "behaviour must hold probabilities: got a negative or NaN"
     )
-    table = np.broadcast_to(given, (n_states, n_actions))
+    table = np.broadcast_to(given, shapes[1])
     sums = table.sum(axis=1)
     if (wrong := _checks.wrong_sums(sums)).size:
         _checks.fail(f"behaviour must sum to 1 in each state: got {sums[wrong[0]]:g} in state {wrong[0]}")
-    states = np.repeat(np.arange(n_states), np.diff(state_ptr))
-    columns = np.arange(int(state_ptr[-1])) - np.asarray(state_ptr)[states] if actions is None else actions
-    chosen = table[states, columns]
+    chosen = space.pairs(table)
     mass = np.add.reduceat(chosen, np.asarray(state_ptr)[:-1])
     short = np.flatnonzero(mass < 1.0 - _checks.SUM_TOLERANCE)
     if len(short):
         rest = f"{1.0 - mass[short[0]]:g} of state {short[0]}'s mass is on others"
         _checks.fail(f"behaviour must choose available actions: {rest}")
-    return BehaviourPolicy(state_ptr, chosen / mass[states])
+    return BehaviourPolicy(state_ptr, chosen / np.repeat(mass, np.diff(state_ptr)))

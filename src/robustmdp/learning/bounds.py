@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from robustmdp._arrays import FloatArray
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
-from robustmdp.learning.frozen import Block, Frozen, split_states
+from robustmdp.learning.frozen import Block, split_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +23,15 @@ class Evidence:
     ----------
     sums : those of the core, (R * P, 2) or (R * S, 2) each, and the `count` of samples
     means : how means are bounded
+    levels : of the pairs, in a part of the states
     """
 
     function: DualFunction
-    frozen: Frozen
+    frozen: Any  # Frozen; in a part of the states all numbers are float64
     sums: dict[str, npt.NDArray[Any]]
     delta: float
     means: type[Means] = Means
+    levels: Any = None
 
     def bound_values(self) -> tuple[FloatArray, FloatArray]:
         """lower <= v of the policy <= best v <= upper, (R, S) each: T(v + c) = T v + discount c, and T is monotone.
@@ -43,9 +45,8 @@ class Evidence:
         # T V >= V holds without samples where V is the least possible value, and at the end.
         lower, upper = np.where(v_lower > low, lower, v_lower), np.where(v_upper < high, upper, v_upper)
         sums = 0 if shape.mixture is None else int(np.diff(shape.state_ptr).max())  # terms of a mean over actions
-        rounding = (
-            (8.0 + 2.0 * sums) * np.finfo(np.float64).eps * max(-low, high)
-        )  # the sum over all time multiplies it
+        # The sum over all time multiplies it.
+        rounding = (8.0 + 2.0 * sums) * np.finfo(np.float64).eps * max(-low, high)
         fall = (lower - v_lower).min(axis=1, keepdims=True) - rounding
         rise = (upper - v_upper).max(axis=1, keepdims=True) + rounding
         if shape.can_end:
@@ -58,31 +59,24 @@ class Evidence:
         shape = len(self.frozen.v_lower), self.function.shape.n_states
         lower, upper = np.empty(shape), np.empty(shape)
         for block in split_states(self.function.shape):
-            part = _Part(self, block)
+            part = self._restrict(block)
             lower[:, block.states] = block.over_policy(part.lower_values())
             upper[:, block.states] = block.over_actions(part.upper_values())
         return lower, upper
 
-
-class _Part:
-    """What samples say of what was frozen, at some states and their pairs."""
-
-    def __init__(self, evidence: Evidence, block: Block) -> None:
-        frozen, sums = evidence.frozen, evidence.sums
-        self.function, self.delta, self.means = evidence.function, evidence.delta, evidence.means
-        replications, n_pairs = frozen.eta.shape
-        names = ("eta", "weight", "floor", "centre")
+    def _restrict(self, block: Block) -> Evidence:
+        """The same at some states and their pairs, (R, pairs) or (R, own) each."""
+        frozen, replications = self.frozen, len(self.frozen.eta)
+        names = "eta", "weight", "floor", "centre"
         pairs = {name: getattr(frozen, name)[:, block.pairs].astype(np.float64) for name in names}
         own = {name: getattr(frozen, name)[:, block.own] for name in ("eta_lower", "weight_lower")}
         policy = frozen.policy[:, block.own] - block.pairs.start
-        self.frozen: Any = frozen._replace(**pairs, **own, policy=policy)
-        self.sums = {
-            name: table.reshape(replications, n_pairs, -1)[:, block.pairs]
-            for name, table in sums.items()
-            if name != "lower"
+        sums = {
+            name: table.reshape(replications, -1, *table.shape[1:])[:, block.own if name == "lower" else block.pairs]
+            for name, table in self.sums.items()
         }
-        self.sums["lower"] = sums["lower"].reshape(replications, -1, 2)[:, block.own]
-        self._levels = np.broadcast_to(self.function.level.numbers, frozen.eta.shape)[:, block.pairs]
+        levels = np.broadcast_to(self.function.level.numbers, frozen.eta.shape)[:, block.pairs]
+        return replace(self, frozen=frozen._replace(**pairs, **own, policy=policy), sums=sums, levels=levels)
 
     @property
     def _n_means(self) -> int:
@@ -103,16 +97,14 @@ class _Part:
         eta, weight = frozen.eta_lower, frozen.weight_lower
         least, most = function.outcome_range(frozen.v_lower)
         low, high = (function.value(eta, weight, x) for x in (least, most))
-        count, centre = (np.take_along_axis(table, frozen.policy, axis=1) for table in (self._count, frozen.centre))
+        count, centre = (
+            np.take_along_axis(table, frozen.policy, axis=1) for table in (self.sums["count"], frozen.centre)
+        )
         found = self.means(count, centre, self.sums["lower"], earned + low, most_earned + high).lower(self.log_odds[0])
         if function.level.is_constrained:
-            radius = np.take_along_axis(self._levels, frozen.policy, axis=1)
+            radius = np.take_along_axis(self.levels, frozen.policy, axis=1)
             found = found - weight * np.where(weight > 0.0, radius, 0.0)
         return np.maximum(found, earned + least)
-
-    @property
-    def _count(self) -> npt.NDArray[Any]:
-        return self.sums["count"][..., 0]
 
     def upper_values(self) -> FloatArray:
         """At least T V_upper of each pair, (R, P)."""
@@ -129,7 +121,7 @@ class _Part:
     def _mean(self, name: str, centre: Any, low: Any, high: Any) -> Means:
         shape = self.frozen.eta.shape
         centre, low, high = (np.broadcast_to(part, shape) for part in (centre, low, high))
-        return self.means(self._count, centre, self.sums[name], low, high)
+        return self.means(self.sums["count"], centre, self.sums[name], low, high)
 
     def _upper_price(self) -> FloatArray:
         """E J, and where t = f*' has another mean than 1, what t/E t costs beyond that: a term of second order.
@@ -168,7 +160,7 @@ class _Part:
         nominal = self._mean("outcome", 0.0, floor - centre, most - centre).upper(odds)
         worst, distance = self._tilted_ball(centre, floor, most)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.minimum(1.0, np.where(distance > 0.0, self._levels / distance, 1.0))
+            share = np.minimum(1.0, np.where(distance > 0.0, self.levels / distance, 1.0))
         mixed = share * np.minimum(worst, nominal) + (1.0 - share) * nominal
         found: FloatArray = earned + centre + np.where(share > 0.0, mixed, nominal)
         return found

@@ -21,15 +21,15 @@ import numpy as np
 
 from robustmdp import _checks, _core
 from robustmdp._arrays import FloatArray
-from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.bounds import Evidence
 from robustmdp.learning.concentration import Means
 from robustmdp.learning.dual_function import DualFunction
 from robustmdp.learning.frozen import Frozen, freeze, split_states
+from robustmdp.learning.runs import Learner
 from robustmdp.learning.settings import register
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import TransitionState
-from robustmdp.learning.tables import LARGEST_FLOAT, Expected, LearnerState, Tables, check_tables
+from robustmdp.learning.tables import LARGEST_FLOAT, LearnerState, Tables, load_tables
 
 _LEARNING, _LEARNING_MARGINS, _CERTIFYING = range(3)
 _FINITE = -LARGEST_FLOAT, LARGEST_FLOAT
@@ -51,7 +51,8 @@ class CertifiedState(TransitionState):
         delta: float,
     ) -> None:
         shape = function.shape
-        self.state, self._function, self._shape, self.generative = state, function, shape, generative
+        self.state, self._function, self.generative = state, function, generative
+        self._ambiguity, self._shape = state._ambiguity, shape
         self._learning, self._margin_steps, self._certifying = steps
         self._rounds, self._delta, self._phase = rounds, delta, np.array([_LEARNING])
         self.inside, self.extent, self.diverged = state.inside, state.extent, state.diverged
@@ -66,8 +67,8 @@ class CertifiedState(TransitionState):
 
     @property
     def tables(self) -> Tables:  # type: ignore[override]
-        """Those of the learner, whose visits go on."""
-        return self.state.tables
+        """Those of the learner, whose visits go on; what it has drawn does not, each step takes as many samples."""
+        return {name: table for name, table in self.state.tables.items() if name != "drawn"}
 
     def q(self) -> FloatArray:
         return self.state.q()
@@ -122,25 +123,19 @@ class CertifiedState(TransitionState):
         self._phase[0] = phase
         for table in self.sums.values():
             table[...] = 0
-        self._forget()
+        self._forget_frozen()
         if phase == _LEARNING_MARGINS:
             self._begin_margins()
 
-    def _forget(self) -> None:
+    def _forget_frozen(self) -> None:
         for name in ("frozen", "update"):
             self.__dict__.pop(name, None)
 
     @cached_property
     def update(self) -> Any:
         """The compiled sums, at what has been learned."""
-        shape, level, frozen = self._shape, self._function.level, self.frozen
-        settings = _core.LearnerSettings(
-            levels=level.numbers,
-            discount=shape.discount,
-            inside=self.inside,
-            can_end=shape.can_end,
-            constrained=level.is_constrained,
-        )
+        level, frozen = self._function.level, self.frozen
+        settings = self.core_settings(level.numbers, constrained=level.is_constrained)
         names = ["eta", "floor", "centre", "eta_lower", "weight_lower", "policy", "v_lower", "v_upper"]
         names += ["weight"] * level.is_constrained
         tables = {name: getattr(frozen, name) for name in names} | self.sums
@@ -177,10 +172,8 @@ class CertifiedState(TransitionState):
         Pairs with a quarter of the usual number of samples have none: their deviation is at most twice the usual one.
         """
         frozen, function = self.frozen, self._function
-        samples, odds = (
-            np.maximum(self._expected_samples(pairs), 1e-3),
-            math.log(2.0 * self._shape.n_pairs / self._delta),
-        )
+        samples = np.maximum(self._expected_samples(pairs), 1e-3)
+        odds = math.log(2.0 * self._shape.n_pairs / self._delta)
         excess = _SAFETY * np.maximum(1.0 - 2.0 * np.sqrt(samples / self._usual_samples), 0.0)
         eta, weight, floor = (table[:, pairs].astype(np.float64) for table in (frozen.eta, frozen.weight, frozen.floor))
         lowest = function.value(eta, weight, floor)
@@ -224,12 +217,9 @@ class CertifiedState(TransitionState):
     @property
     def _frozen_total(self) -> FloatArray:
         """Visits of all pairs before this phase, (R, 1)."""
-        tables = self.state.tables["visits"], self.sums["count"]
-        visits, counted = (
-            table.reshape(len(self.diverged), -1).sum(axis=1, keepdims=True, dtype=np.float64) for table in tables
-        )
-        total: FloatArray = visits - counted
-        return total
+        tables = (table.reshape(len(self.diverged), -1) for table in (self.state.tables["visits"], self.sums["count"]))
+        visits, counted = (table.sum(axis=1, keepdims=True, dtype=np.float64) for table in tables)
+        return np.asarray(visits - counted)
 
     def save(self) -> Tables:
         return self.state.save() | self._own()
@@ -237,14 +227,10 @@ class CertifiedState(TransitionState):
     def load(self, saved: Tables) -> None:
         own = self._own()
         self.state.load({name: table for name, table in saved.items() if name not in own})
-        limits = {np.dtype(np.float64): _FINITE, np.dtype(np.int64): (_LEARNING, _CERTIFYING)}
-        expected = {
-            name: Expected(table.dtype, table.shape, *limits.get(table.dtype, ())) for name, table in own.items()
-        }
-        check_tables({name: table for name, table in saved.items() if name in own}, expected)
-        for name, table in own.items():
-            table[...] = saved[name]
-        self._forget()
+        limits: dict[str, tuple[Any, Any]] = {name: _FINITE for name in own if own[name].dtype == np.float64}
+        limits["phase"] = _LEARNING, _CERTIFYING
+        load_tables(own, {name: table for name, table in saved.items() if name in own}, limits)
+        self._forget_frozen()
 
     def _own(self) -> Tables:
         margins = {f"margin_{name}": table for name, table in self.margins.items()}
@@ -252,7 +238,7 @@ class CertifiedState(TransitionState):
 
 
 @dataclass(frozen=True)
-class Certified:
+class Certified(Learner):
     """A learner whose first samples teach and whose later ones, a `share` of all, certify."""
 
     learner: Any
@@ -271,38 +257,14 @@ class Certified:
         for name, share in (("confidence", self.confidence), ("certify_share", self.share)):
             number = _checks.finite_number(name, share)
             _checks.must(0.0 < number < 1.0, f"{name} must lie between 0 and 1: got {number:g}")
-
-    @property
-    def ambiguity(self) -> Ambiguity:
-        """How far the truth may be."""
-        found: Ambiguity = self.learner.ambiguity
-        return found
-
-    @property
-    def behaviour(self) -> Any:
-        """Who chooses the actions, while certifying as while learning."""
-        return self.learner.behaviour
-
-    @property
-    def generative(self) -> bool:
-        """Does a step visit every pair?"""
-        return bool(self.learner.generative)
+        own = self.learner
+        vars(self).update(ambiguity=own.ambiguity, behaviour=own.behaviour, generative=own.generative)
 
     def runs_one_by_one(self, world: Any) -> bool:
-        """As the learner does."""
         return bool(self.learner.runs_one_by_one(world))
 
     def samples_per_step(self, shape: Shape) -> int:
-        """Those of the learner."""
         return int(self.learner.samples_per_step(shape))
-
-    def samples_after(self, shape: Shape, steps: int) -> int:
-        """As many in each step."""
-        return steps * self.samples_per_step(shape)
-
-    def steps_within(self, shape: Shape, samples: int) -> int:
-        """As many samples in each step."""
-        return samples // self.samples_per_step(shape)
 
     def initial_state(self, source: Source, replications: int, steps: int) -> CertifiedState:
         """Fresh tables; of a log whose length only reading tells, the expected part teaches."""

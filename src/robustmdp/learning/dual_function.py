@@ -32,19 +32,14 @@ class DualFunction:
     """
 
     def __init__(self, ambiguity: Ambiguity, shape: Shape, inside: bool) -> None:
-        if shape.reward_range is None:
-            _checks.fail(
-                "a certificate must know the rewards",
-                argument="rewards",
-                advice=": give reward_range=(smallest, largest)",
-            )
+        rewards = shape.require_rewards("a certificate")
         self._ambiguity, self.shape = ambiguity, shape
         _checks.must(
             not self.is_smooth or hasattr(self.level.price, "renormalisation"),
             f"a certificate needs a built-in divergence: got {ambiguity!r}",
         )
         nothing = (0.0, 0.0)
-        self.paid, self.earned = (shape.reward_range, nothing) if inside else (nothing, shape.reward_range)
+        self.paid, self.earned = (rewards, nothing) if inside else (nothing, rewards)
         self.typical_earned = 0.5 * sum(self.earned)
 
     @cached_property

@@ -61,6 +61,15 @@ class Block(NamedTuple):
         mean: FloatArray = np.add.reduceat(self.mixture * values, self.starts, axis=1)
         return mean
 
+    def choose(self, q: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Values of the states and pairs of the policy: the first best ones, or all that a given policy mixes."""
+        if self.mixture is not None:
+            return self.over_policy(q), np.arange(q.shape[1])
+        top, last = np.maximum.reduceat(q, self.starts, axis=1), q.shape[1] - 1
+        sizes = np.diff(self.starts, append=q.shape[1])
+        candidates = np.where(q == np.repeat(top, sizes, axis=1), np.arange(q.shape[1]), last)  # NaN has none
+        return top, np.minimum.reduceat(candidates, self.starts, axis=1)
+
 
 def split_states(shape: Shape) -> Iterator[Block]:
     """All states, in blocks of about 65,536 pairs."""
@@ -85,12 +94,10 @@ def freeze(function: DualFunction, state: LearnerState, samples: Samples, margin
     q = state.q().reshape(replications, shape.n_pairs)
     if not (q.min() >= low and q.max() <= high):  # the copy is saved where it can be
         q = np.clip(np.nan_to_num(q), low, high)
-    v_lower, policy = (
-        np.zeros((replications, shape.n_states + 1)),
-        np.empty((replications, shape.policy_size), np.int32),
-    )
+    v_lower = np.zeros((replications, shape.n_states + 1))
+    policy = np.empty((replications, shape.policy_size), np.int32)
     for block in split_states(shape):
-        v, pairs = _choose(q[:, block.pairs], block)
+        v, pairs = block.choose(q[:, block.pairs])
         v_lower[:, block.states], policy[:, block.own] = np.clip(v, low, high), pairs + block.pairs.start
     v_upper = v_lower
     if margins:
@@ -148,25 +155,7 @@ def _tables_of(state: LearnerState, n_pairs: int, pairs: slice) -> dict[str, npt
     names = state.tables.keys() & {"lowest", "lowest_reward", "lowest_offset", "weight"}
     tables = {name: state.tables[name].reshape(-1, n_pairs)[:, pairs] for name in names}
     spans = [slice(r * n_pairs + pairs.start, r * n_pairs + pairs.stop) for r in replications]
-    return {
-        **tables,
-        "eta": np.stack([state.eta(span) for span in spans]),
-    }
-
-
-def _choose(q: FloatArray, block: Block) -> tuple[FloatArray, IntArray]:
-    """The value of each state and the pairs of its policy: the greedy ones, or all that a given policy mixes."""
-    if block.mixture is None:
-        return greedy_pairs(q, block.starts)
-    return block.over_policy(q), np.arange(q.shape[1])
-
-
-def greedy_pairs(q: FloatArray, starts: npt.NDArray[Any]) -> tuple[FloatArray, IntArray]:
-    """The largest q of each state, and the first pair that has it; q is (R, P)."""
-    sizes = np.diff(starts, append=q.shape[1])
-    top = np.maximum.reduceat(q, starts, axis=1)
-    candidates = np.where(q == np.repeat(top, sizes, axis=1), np.arange(q.shape[1]), q.shape[1] - 1)  # NaN has none
-    return top, np.minimum.reduceat(candidates, starts, axis=1)
+    return tables | {"eta": np.stack([state.eta(span) for span in spans])}
 
 
 def _floors(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import IntArray
 from robustmdp.ambiguity import Ambiguity
-from robustmdp.learning import running
-from robustmdp.learning.levels import check_learnable
+from robustmdp.learning.levels import check_q_learning
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -21,7 +19,6 @@ from robustmdp.learning.schedules import (
     RescaledPolynomial,
     Schedule,
     WeightOverRoot,
-    check_schedule,
 )
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.learning.states import DefaultState, PrintedGenerativeState
@@ -30,7 +27,7 @@ from robustmdp.learning.tables import LearnerState
 InnerSteps = int | Callable[[int], int] | tuple[tuple[int, ...], ...]
 
 
-def check_inner_steps(given: Any) -> InnerSteps:
+def _check_inner_steps(given: Any) -> InnerSteps:
     """A whole number, a function of the outer iteration, or an (S, A) array, which becomes tuples."""
     if callable(given) and not isinstance(given, type):
         return given  # type: ignore[no-any-return]
@@ -41,15 +38,6 @@ def check_inner_steps(given: Any) -> InnerSteps:
     wanted = "a whole number, a function or an (S, A) array of whole numbers"
     _checks.must(is_table, f"inner_steps must be {wanted}: got {_checks.show(given)}")
     return tuple(tuple(row) for row in table.tolist())
-
-
-def _repeat(function: Callable[[int], int], n_pairs: int, iteration: int) -> IntArray:
-    return np.full(n_pairs, _checks.positive_integer(f"inner_steps of iteration {iteration}", function(iteration)))
-
-
-def _constant(steps: IntArray, iteration: int) -> IntArray:
-    del iteration
-    return steps
 
 
 @dataclass(frozen=True)
@@ -101,17 +89,10 @@ class GenerativeQLearning(Runnable):
     noisy_rewards: bool = False
     initial: float | None = None
     averaging: bool = False
-    behaviour: ClassVar[None] = None
-    generative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_learnable(self.ambiguity)
-        check_schedule("q_steps", self.q_steps)
-        check_schedule("eta_steps", self.eta_steps)
-        running.check_burn_in(self.burn_in)
-        object.__setattr__(self, "inner_steps", check_inner_steps(self.inner_steps))
-        if self.initial is not None:
-            _checks.finite_number("initial", self.initial)
+        object.__setattr__(self, "inner_steps", _check_inner_steps(self.inner_steps))
+        check_q_learning(self)
 
     @classmethod
     def paper(
@@ -133,7 +114,7 @@ class GenerativeQLearning(Runnable):
         >>> GenerativeQLearning.paper(Penalized(KL(), 1.0)).inner_steps
         100
         """
-        _checks.must(check_inner_steps(inner_steps) != 0, "inner_steps must be at least 1: got 0")
+        _checks.must(_check_inner_steps(inner_steps) != 0, "inner_steps must be at least 1: got 0")
         return cls(
             ambiguity,
             RescaledLinear(),
@@ -145,42 +126,40 @@ class GenerativeQLearning(Runnable):
             burn_in=burn_in,
         )
 
-    def inner_steps_of(self, shape: Shape) -> Callable[[int], IntArray]:
-        """The inner steps of each pair, (n_pairs,), as a function of the outer iteration."""
-        if callable(self.inner_steps):
-            return partial(_repeat, self.inner_steps, shape.n_pairs)
-        if isinstance(self.inner_steps, int):
-            return partial(_constant, np.full(shape.n_pairs, self.inner_steps))
-        table, wanted = np.array(self.inner_steps), (shape.n_states, shape.n_actions)
-        _checks.must(table.shape == wanted, f"inner_steps must have shape (S, A) = {wanted}: got {table.shape}")
-        steps = shape.pairs(table).astype(np.int64)
-        _checks.must(bool((steps >= 1).all()), f"inner_steps must be at least 1: got {steps.min()}")
-        return partial(_constant, steps)
+    def inner_steps_at(self, shape: Shape, iteration: int) -> IntArray:
+        """The inner steps of each pair in an outer iteration, (n_pairs,)."""
+        if isinstance(self.inner_steps, tuple):
+            table, wanted = np.array(self.inner_steps), (shape.n_states, shape.n_actions)
+            _checks.must(table.shape == wanted, f"inner_steps must have shape (S, A) = {wanted}: got {table.shape}")
+            steps = shape.pairs(table).astype(np.int64)
+            _checks.must(bool((steps >= 1).all()), f"inner_steps must be at least 1: got {steps.min()}")
+            return steps
+        count = self.inner_steps
+        if callable(count):
+            count = _checks.positive_integer(f"inner_steps of iteration {iteration}", count(iteration))
+        return np.full(shape.n_pairs, count)
 
-    def samples_per_step(self, shape: Shape) -> int:
-        """The first round: inner_steps + 1 samples of each pair."""
+    def samples_per_step(self, shape: Shape, iteration: int = 0) -> int:
+        """Inner steps and one sample of each pair."""
         if isinstance(self.inner_steps, int):
             return shape.n_pairs * (self.inner_steps + 1)
-        return shape.n_pairs + int(self.inner_steps_of(shape)(0).sum())
+        return shape.n_pairs + int(self.inner_steps_at(shape, iteration).sum())
 
     def samples_after(self, shape: Shape, steps: int) -> int:
-        """The samples of so many rounds."""
         if not callable(self.inner_steps):
             return super().samples_after(shape, steps)
-        return shape.n_pairs * (steps + sum(map(self.inner_steps, range(steps))))
+        return sum(self.samples_per_step(shape, iteration) for iteration in range(steps))
 
     def steps_within(self, shape: Shape, samples: int) -> int:
-        """The rounds that so many samples suffice for."""
         if not callable(self.inner_steps):
             return super().steps_within(shape, samples)
-        inner_steps, steps, taken = self.inner_steps_of(shape), 0, self.samples_per_step(shape)
+        steps, taken = 0, self.samples_per_step(shape)
         while taken <= samples:
             steps += 1
-            taken += shape.n_pairs + int(inner_steps(steps).sum())
+            taken += self.samples_per_step(shape, steps)
         return steps
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
-        """Fresh tables."""
         if self.inner_steps:
             return PrintedGenerativeState(self, source, replications, self.burn_in * steps)
         burn_in = self.burn_in * steps * source.shape.n_pairs

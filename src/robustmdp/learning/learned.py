@@ -29,16 +29,24 @@ def solution_of(run: Run, index: int) -> Solution:
     span = slice(index * shape.n_pairs, (index + 1) * shape.n_pairs)
     q, visits = state.q()[span], state.tables["visits"][span]
     possible = shape.possible_values(*state.extent[index])
-    v, policy = _best(q, shape) if shape.mixture is None else _mixed(np.clip(q, *possible), shape, shape.mixture)
-    tried = np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0
-    diverged_at, out_of_range = int(state.diverged[index]), _is_out_of_range(v[tried], possible)
+    policy: IntArray | FloatArray
+    if shape.mixture is None:
+        v, policy = _best(q, shape)
+    else:
+        v = np.add.reduceat(shape.mixture * np.clip(q, *possible), shape.state_ptr[:-1])
+        policy = shape.table(shape.mixture, 0.0)
+    tried = v[np.maximum.reduceat(visits, shape.state_ptr[:-1]) > 0]
+    low, high = possible
+    width = max(high - low, abs(low), abs(high))  # the printed algorithms leave the possible range a little
+    out_of_range = bool(np.any((tried < low - width) | (tried > high + width)))
+    diverged_at = int(state.diverged[index])
     v = np.clip(v, *possible)  # -inf, where nothing was ever tried, becomes the least
     lower, upper = np.broadcast_to(-math.inf, v.shape), np.broadcast_to(math.inf, v.shape)
     adversary: Adversary = _Unknown(shape)
     if isinstance(run.source, ModelSource):
         adversary = bellman = RobustBellman(run.source.mdp, run.learner.ambiguity)
         if diverged_at < 0 and not isinstance(run.learner, Certified):
-            lower, upper = certify(bellman, v, policy)
+            lower, upper = _certify(bellman, v, policy)
     if isinstance(state, CertifiedState):
         lower, upper = (bound[index] for bound in state.bounds())
     return Solution(
@@ -59,13 +67,6 @@ def solution_of(run: Run, index: int) -> Solution:
     )
 
 
-def _is_out_of_range(v: FloatArray, possible: tuple[float, float]) -> bool:
-    """Are values off the range of possible returns by more than its width? The printed algorithms pass it a little."""
-    low, high = possible
-    width = max(high - low, abs(low), abs(high))
-    return bool(np.any((v < low - width) | (v > high + width)))
-
-
 def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     """The largest q of each state and the first action that has it, (n_states,) each."""
     if shape.actions is None:
@@ -77,12 +78,7 @@ def _best(q: FloatArray, shape: Shape) -> tuple[FloatArray, IntArray]:
     return top, shape.actions[np.minimum.reduceat(candidates, starts)].astype(np.int64)
 
 
-def _mixed(q: FloatArray, shape: Shape, mixture: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The value of each state when its actions are mixed, (n_states,), and the given policy, (S, A)."""
-    return np.add.reduceat(mixture * q, shape.state_ptr[:-1]), shape.table(mixture, 0.0)
-
-
-def certify(bellman: RobustBellman, v: FloatArray, policy: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
+def _certify(bellman: RobustBellman, v: FloatArray, policy: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
     """lower <= value of `policy` <= best value <= upper, from one exact sweep for the policy and one for the best.
 
     Where the policy is given as (S, A) probabilities, both bounds are of its own value.
@@ -127,13 +123,9 @@ class _Unknown:
         self.mdp = shape  # for its names
 
     def worst_case(self, v: FloatArray) -> Any:
-        """Refused."""
-        del v
         _checks.fail("worst_case needs a model, and this was learned without one: estimate a model and solve it")
 
     def worst_noise(self, v: FloatArray, pair: int) -> FloatArray:
-        """Refused alike."""
-        del pair
         return np.asarray(self.worst_case(v))
 
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustmdp import _checks, _core
+from robustmdp import _checks, _core, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.ambiguity import Ambiguity, check_ambiguity
 from robustmdp.divergences import FDivergence, TotalVariation
-from robustmdp.learning.schedules import Setting
+from robustmdp.learning.schedules import Setting, check_schedule
 from robustmdp.learning.sources import Shape
 
 _SMALLEST_WEIGHT = 1e-300  # below it, outcomes in units of the weight are no numbers
@@ -40,6 +40,18 @@ def check_learnable(ambiguity: object) -> Ambiguity:
         f"a learner's divergence must be a built-in one or a Divergence(...): got {divergence!r}",
     )
     return known
+
+
+def check_q_learning(learner: Any) -> None:
+    """Check what the settings of both Q-learners have in common."""
+    check_learnable(learner.ambiguity)
+    _types.check_fields(learner)
+    check_schedule("q_steps", learner.q_steps)
+    check_schedule("eta_steps", learner.eta_steps)
+    burn_in = _checks.finite_number("burn_in", learner.burn_in)
+    _checks.must(0.0 <= burn_in < 1.0, f"burn_in must lie in [0, 1): got {burn_in:g}")
+    if learner.initial is not None:
+        _checks.finite_number("initial", learner.initial)
 
 
 def price_of(divergence: FDivergence) -> Any:

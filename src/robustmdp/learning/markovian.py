@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from robustmdp import _checks, _types
+from robustmdp import _checks
 from robustmdp.ambiguity import Ambiguity
 from robustmdp.divergences import ChiSquare
-from robustmdp.learning import running
 from robustmdp.learning.behaviour import EpsilonGreedy
-from robustmdp.learning.levels import check_learnable
+from robustmdp.learning.levels import check_q_learning
 from robustmdp.learning.runnable import Runnable
 from robustmdp.learning.schedules import (
     DualPolynomial,
@@ -19,7 +18,6 @@ from robustmdp.learning.schedules import (
     Schedule,
     Theorem51,
     Theorem51Dual,
-    check_schedule,
 )
 from robustmdp.learning.sources import ModelSource, Shape, Source
 from robustmdp.learning.states import DefaultState, PrintedTrajectoryState
@@ -75,16 +73,10 @@ class MarkovianQLearning(Runnable):
     noisy_rewards: bool = False
     initial: float | None = None
     averaging: bool = False
-    generative: ClassVar[bool] = False
+    generative = False
 
     def __post_init__(self) -> None:
-        check_learnable(self.ambiguity)
-        _types.check_fields(self)
-        check_schedule("q_steps", self.q_steps)
-        check_schedule("eta_steps", self.eta_steps)
-        running.check_burn_in(self.burn_in)
-        if self.initial is not None:
-            _checks.finite_number("initial", self.initial)
+        check_q_learning(self)
         _checks.must(self.count in ("visits", "steps"), f"count must be 'visits' or 'steps': got {self.count!r}")
         chi_square = self.ambiguity.has_weight and self.ambiguity.divergence == ChiSquare()
         _checks.must(
@@ -124,12 +116,9 @@ class MarkovianQLearning(Runnable):
         )  # fmt: skip
 
     def samples_per_step(self, shape: Shape) -> int:
-        """One transition."""
-        del shape
         return 1
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
-        """Fresh tables."""
         if self.printed:
             return PrintedTrajectoryState(self, source, replications, self.burn_in * steps, self._occupancies(source))
         return DefaultState(self, source, replications, burn_in=self.burn_in * steps, by_visits=self.count == "visits")

@@ -32,7 +32,11 @@ def begin(
     """A run that has not taken a step."""
     source = source_of(world, learner.behaviour, seeds, **where)
     if learner.generative and not source.is_generative:
-        source.refuse_generative()
+        _checks.fail(
+            f"a generative learner must be able to ask about any pair, but {source.name} only goes its way",
+            argument="learner",
+            advice=": use MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table",
+        )
     shape = source.shape
     wanted, horizon = _steps(learner, source, steps, samples)
     target = None if reference is None else shape.pairs(reference, "reference")
@@ -49,7 +53,7 @@ def begin(
 def _steps(learner: Learner, source: Source, steps: int | None, samples: int | None) -> tuple[int, int]:
     """How many steps at most, and how many to expect."""
     if isinstance(source, LogSource) and steps is None and samples is None:
-        return (UNLIMITED if source.length is None else source.length), source.expected_length
+        return (UNLIMITED if source.length is None else source.length), source.log.expected_length
     _checks.must((steps is None) != (samples is None), "give steps or samples, one of them")
     if steps is not None:
         wanted = _checks.positive_integer("steps", steps)
@@ -145,9 +149,3 @@ def resume(
     task.steps = last
     every = head.every if checkpoint_every is None else checkpoint_every
     return finish(task, checkpoint or path, every, progress)
-
-
-def check_burn_in(burn_in: Any) -> None:
-    """A part of a run."""
-    share = _checks.finite_number("burn_in", burn_in)
-    _checks.must(0.0 <= share < 1.0, f"burn_in must lie in [0, 1): got {share:g}")

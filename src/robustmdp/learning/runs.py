@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,6 @@ class DeferredInterrupt:
         return self
 
     def _note(self, number: int, frame: Any) -> None:
-        del number, frame
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
@@ -94,35 +93,38 @@ class Snapshot:
         return self.shape.table(self.state.tables["visits"].copy(), 0)
 
 
-class Learner(Protocol):
-    """A frozen record of settings."""
+class Learner:
+    """What a run asks of a learner.
 
-    @property
-    def ambiguity(self) -> Ambiguity:
-        """How far the truth may be."""
+    Attributes
+    ----------
+    behaviour : who chooses the actions
+    generative : does a step visit every pair?
+    """
 
-    @property
-    def behaviour(self) -> Any:
-        """Who chooses the actions."""
-
-    @property
-    def generative(self) -> bool:
-        """Does a step visit every pair?"""
+    ambiguity: Ambiguity
+    behaviour: Any = None
+    generative: bool = True
 
     def runs_one_by_one(self, world: Any) -> bool:
-        """Does each replication need a run of its own?"""
+        """Does each replication need a run of its own, because its steps depend on what it sees?"""
+        return False
 
     def samples_per_step(self, shape: Shape) -> int:
         """How many transitions the first step takes."""
+        raise NotImplementedError
 
     def samples_after(self, shape: Shape, steps: int) -> int:
         """How many transitions so many steps take."""
+        return steps * self.samples_per_step(shape)
 
     def steps_within(self, shape: Shape, samples: int) -> int:
         """How many steps so many transitions suffice for."""
+        return samples // self.samples_per_step(shape)
 
     def initial_state(self, source: Source, replications: int, steps: int) -> LearnerState:
         """Fresh tables."""
+        raise NotImplementedError
 
 
 @dataclass
@@ -163,7 +165,7 @@ class Run:
         """Advance to the last step, recording and saving on the way; a deferred Ctrl-C leaves what is done."""
         began, piece = (time.monotonic(), self.done, self.samples(0)), 1
         try:
-            while self.done < self.steps and not self._all_diverged():
+            while self.done < self.steps and not np.all(self.state.diverged >= 0):
                 stops = [self.steps, _next_multiple(self.done, self.record_every), self.done + piece]
                 if save is not None:
                     stops.append(_next_multiple(self.done, save_every))
@@ -193,9 +195,6 @@ class Run:
         if save is not None:
             save(self)
 
-    def _all_diverged(self) -> bool:
-        return bool(np.all(self.state.diverged >= 0))
-
     def _progress(self, began: float, first: int, drawn: int) -> Progress:
         elapsed = time.monotonic() - began
         pace = (self.done - first) / elapsed if elapsed > 0 else math.nan
@@ -210,7 +209,10 @@ class Run:
             return
         q = self.state.q().reshape(len(self.seeds), -1)
         with np.errstate(invalid="ignore", over="ignore"):  # a diverged replication ends with what it was
-            errors = self._residuals(q) if self.reference is None else _distances(q, self.reference)
+            if self.reference is None:
+                errors = self._residuals(q)
+            else:  # over what it knows anything of
+                errors = np.where(q == -math.inf, 0.0, np.abs(q - self.reference)).max(axis=1)
         samples = np.array([self.samples(index) for index in range(len(self.seeds))])
         self.trace.append(Record(self.done, samples, errors))
 
@@ -233,20 +235,13 @@ class Run:
     def _residual(self, mdp: MDP, q: FloatArray) -> float:
         if not np.isfinite(q).all():
             return math.nan
-        bellman = RobustBellman(
-            mdp, self.learner.ambiguity, threads=1
-        )  # a fresh one: its memory shows in the last bits
+        # A fresh one each time: its memory shows in the last bits.
+        bellman = RobustBellman(mdp, self.learner.ambiguity, threads=1)
         mixture = self.source.shape.mixture
         if mixture is not None:
             v = np.add.reduceat(mixture * q, mdp.state_ptr[:-1])
             return float(np.abs(bellman.q_pairs(v) - q).max())
         return float(np.abs(mdp.pairs(bellman.apply_q(mdp.table(q))) - q).max())
-
-
-def _distances(q: FloatArray, reference: FloatArray) -> FloatArray:
-    """max |Q - reference| of each replication, over what it knows anything of."""
-    largest: FloatArray = np.where(q == -math.inf, 0.0, np.abs(q - reference)).max(axis=1)
-    return largest
 
 
 def _next_piece(piece: int, seconds: float) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -58,8 +58,24 @@ class Schedule(Protocol):
     def resolve(self, setting: Setting) -> Numbers: ...
 
 
+class _Formula:
+    """Checks the numbers of a formula by their names."""
+
+    most_power: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        _types.check_fields(self)
+        for name, value in vars(self).items():
+            if name == "power":
+                most = self.most_power
+                _checks.must(0.0 <= value <= most, f"power must lie in [0, {most:g}]: got {value:g}")
+            else:
+                number = value if name == "cap" else _checks.finite_number(name, value)
+                _checks.must(number > 0, f"{name} must be positive: got {number:g}")
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Formula):
     """beta_n = size.
 
     >>> float(Constant(0.1).resolve(Setting(0.9, 1.0, (0.0, 10.0))).at(7))
@@ -68,18 +84,12 @@ class Constant:
 
     size: float
 
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-        _positive("size", self.size)
-
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
-        del setting
         return Numbers(self.size, 1.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(_Formula):
     """beta_n = min(cap, scale (n + offset)^-power).
 
     >>> float(Polynomial(2.0, 0.5).resolve(Setting(0.9, 1.0, (0.0, 10.0))).at(3))
@@ -91,21 +101,12 @@ class Polynomial:
     offset: float = 1.0
     cap: float = math.inf
 
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-        for name in ("scale", "offset"):
-            _positive(name, getattr(self, name))
-        _checks.must(self.cap > 0, f"cap must be positive: got {self.cap!r}")
-        _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
-
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
-        del setting
         return Numbers(self.scale, self.offset, 1.0, self.power, self.cap)
 
 
 @dataclass(frozen=True)
-class RescaledPolynomial:
+class RescaledPolynomial(_Formula):
     """beta_n = (1 + (1 - discount) n)^-power.
 
     >>> float(RescaledPolynomial(0.5).resolve(Setting(0.5, 1.0, (0.0, 2.0))).at(6))
@@ -114,12 +115,7 @@ class RescaledPolynomial:
 
     power: float = 0.8
 
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-        _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
-
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         return Numbers(1.0, 1.0, 1.0 - setting.discount, self.power)
 
 
@@ -132,7 +128,6 @@ class RescaledLinear:
     """
 
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         return Numbers(1.0, 1.0, 1.0 - setting.discount, 1.0)
 
 
@@ -141,12 +136,11 @@ class WeightOverRoot:
     """alpha_n = weight/sqrt(n + 1), the inner steps of the paper's experiments (section 6.1)."""
 
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         return Numbers(1.0, 1.0, 1.0, 0.5, per_weight=1.0 / setting.unit)
 
 
 @dataclass(frozen=True)
-class DualPolynomial:
+class DualPolynomial(_Formula):
     """alpha_n = weight f''(1) min(1, scale (n + 1)^-power): steps in the unit in which the dual has curvature 1.
 
     A Newton step is weight f''(1)/E f*'' times the gradient; the default learner divides by a running mean of f*''.
@@ -155,14 +149,7 @@ class DualPolynomial:
     scale: float = 3.5
     power: float = 0.75
 
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-        _positive("scale", self.scale)
-        _checks.must(0.0 <= self.power <= 1.0, f"power must lie in [0, 1]: got {self.power:g}")
-
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
-        del setting
         return Numbers(self.scale, 1.0, 1.0, self.power, 1.0, per_weight=1.0)
 
 
@@ -178,7 +165,6 @@ class Theorem41:
     """
 
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         _checks.must(
             setting.penalty == ChiSquare(),
             f"the steps of Theorem 4.1 are for a chi-square penalty: got {setting.penalty or 'no penalty'}",
@@ -197,7 +183,6 @@ class Theorem42:
     """
 
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         return Numbers(1.0, 2.0 - setting.discount, 1.0 - setting.discount, 1.0)
 
 
@@ -209,14 +194,13 @@ class Theorem51Dual:
     """
 
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         d_min, d_max = _occupancies(setting)
         kappa = 1.0 / (6.0 * (setting.weight + setting.spread))
-        return Numbers(1.0 / (kappa * d_min), _ceiling((d_max / d_min) ** 1.5), 1.0, 2.0 / 3.0)
+        return Numbers(1.0 / (kappa * d_min), _round_up((d_max / d_min) ** 1.5), 1.0, 2.0 / 3.0)
 
 
 @dataclass(frozen=True)
-class Theorem51:
+class Theorem51(_Formula):
     """beta_t = min(cap, 1/((1 - discount) d_min (t + p))), p = ceil(d_max/((1 - discount) d_min)).
 
     The Q steps of Theorem 5.1, which begin near 1/d_max; a cap of 1 keeps them averages.
@@ -224,18 +208,14 @@ class Theorem51:
 
     cap: float = 1.0
 
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-
     def resolve(self, setting: Setting) -> Numbers:
-        """The numbers of the formula."""
         d_min, d_max = _occupancies(setting)
         rest = 1.0 - setting.discount
-        return Numbers(1.0 / (rest * d_min), _ceiling(d_max / (rest * d_min)), 1.0, 1.0, self.cap)
+        return Numbers(1.0 / (rest * d_min), _round_up(d_max / (rest * d_min)), 1.0, 1.0, self.cap)
 
 
 @dataclass(frozen=True)
-class Growing:
+class Growing(_Formula):
     """T'_t = ceil(scale (t + 1)^power): inner steps of Algorithm 1 that grow with the outer iteration.
 
     The discussion of Theorem 4.2: what the inner loop leaves may vary with t. Under Assumption 5.2 a power of 1/2
@@ -247,15 +227,10 @@ class Growing:
 
     scale: float = 1.0
     power: float = 0.5
-
-    def __post_init__(self) -> None:
-        _types.check_fields(self)
-        _positive("scale", self.scale)
-        _checks.must(0.0 <= self.power <= 2.0, f"power must lie in [0, 2]: got {self.power:g}")
+    most_power: ClassVar[float] = 2.0
 
     def __call__(self, iteration: int) -> int:
-        """The inner steps of an outer iteration, counted from 0."""
-        return int(_ceiling(self.scale * (iteration + 1.0) ** self.power))
+        return int(_round_up(self.scale * (iteration + 1.0) ** self.power))
 
 
 def check_schedule(name: str, schedule: object) -> None:
@@ -264,13 +239,8 @@ def check_schedule(name: str, schedule: object) -> None:
         _checks.refuse_type(name, "a schedule, such as Polynomial(1.0, 0.75)", schedule)
 
 
-def _positive(name: str, value: float) -> None:
-    number = _checks.finite_number(name, value)
-    _checks.must(number > 0, f"{name} must be positive: got {number:g}")
-
-
-def _ceiling(ratio: float) -> float:
-    """Rounded first: 1 + 1e-15 must not become 2."""
+def _round_up(ratio: float) -> float:
+    """To a whole number; rounded to nine digits first, for 1 + 1e-15 must not become 2."""
     return float(math.ceil(round(ratio, 9)))
 
 

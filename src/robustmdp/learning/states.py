@@ -22,30 +22,6 @@ from robustmdp.learning.tables import LearnerState, Tables
 _TRANSITIONS_AT_ONCE = 32768  # fit into a core's cache and hide the cost of a call
 
 
-def absorb_steps(
-    source: Source,
-    replications: int,
-    first: int,
-    count: int,
-    generative: bool,
-    absorb: Callable[[int, Experience], None],
-) -> int:
-    """Draw `count` steps, transitions or rounds over all pairs, and absorb them in blocks; returns how many came."""
-    unit = source.shape.n_pairs if generative else 1
-    position, end = first * unit, (first + count) * unit
-    block = max(1, _TRANSITIONS_AT_ONCE // replications)
-    draw = source.sample_all_pairs if generative else source.follow_policy
-    while position < end:
-        room = Experience.empty(replications, min(block, end - position))
-        taken = draw(position, room)
-        if taken:
-            absorb(position, room if taken == room.length else room.first(taken))
-        position += taken
-        if taken < room.length:
-            break
-    return (position - first * unit) // unit
-
-
 class TransitionState(LearnerState):
     """Learns from transitions in order, piece by piece; the size of the pieces changes nothing."""
 
@@ -57,9 +33,26 @@ class TransitionState(LearnerState):
         if source.learns_online and not self.generative:
             source.learn_online(self, first, count)
             return count
-        return absorb_steps(source, len(self.diverged), first, count, self.generative, self._absorb)
+        return self.absorb_steps(source, first, count)
 
-    def _absorb(self, position: int, seen: Experience) -> None:
+    def absorb_steps(self, source: Source, first: int, count: int) -> int:
+        """Draw `count` steps and absorb them in blocks; returns how many came."""
+        replications, unit = len(self.diverged), source.shape.n_pairs if self.generative else 1
+        position, end = first * unit, (first + count) * unit
+        block = max(1, _TRANSITIONS_AT_ONCE // replications)
+        draw = source.sample_all_pairs if self.generative else source.follow_policy
+        while position < end:
+            room = Experience.empty(replications, min(block, end - position))
+            taken = draw(position, room)
+            if taken:
+                self.absorb(position, Experience(*(column[:taken] for column in room)))
+            position += taken
+            if taken < room.length:
+                break
+        return (position - first * unit) // unit
+
+    def absorb(self, position: int, seen: Experience) -> None:
+        """Learn from transitions, of which the first is number `position` of its replication."""
         self.update.absorb(position, *seen)
 
     def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
@@ -96,13 +89,6 @@ def _draw(given: Any, size: int, u: float, state: int) -> int:
     return int(min(np.searchsorted(np.cumsum(probabilities), u * probabilities.sum(), side="right"), size - 1))
 
 
-def rewards_are_inside(learner: Any, source: Source) -> bool:
-    """Are rewards in nature's hands? As printed never, but in an MDP, whose r(s,a,s') are no noise."""
-    printed = getattr(learner, "printed", False) or bool(getattr(learner, "inner_steps", 0))
-    as_printed = printed and not isinstance(source, ModelSource)
-    return source.shape.rewards_on_successors and not learner.noisy_rewards and not as_printed
-
-
 def _initial(shape: Shape, initial: float | None) -> float:
     """The value of what has not been visited: 0, or the nearest value that is possible; -inf where nothing is known."""
     if initial is not None:
@@ -117,7 +103,9 @@ class DefaultState(TransitionState):
     """Our update (core/learning/follow.hpp); 40 bytes a pair and 4 a state. A radius takes 12 bytes a pair more."""
 
     def __init__(self, learner: Any, source: Source, replications: int, *, burn_in: float, by_visits: bool) -> None:
-        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
+        ambiguity, shape = learner.ambiguity, source.shape
+        inside = shape.rewards_on_successors and not learner.noisy_rewards
+        super().__init__(ambiguity, shape, replications, inside)
         level, setting = level_of(ambiguity, shape), setting_of(ambiguity, shape)
         tunes = level.is_robust and level.is_smooth
         guards = tunes and bool(np.all(level.numbers > 0))  # the lowest outcome is a bound only, not the value itself
@@ -142,25 +130,18 @@ class DefaultState(TransitionState):
         if level.is_constrained and tunes:
             tables["excess"] = np.zeros(cells, np.float32)
         self.tables = tables
-        extent = shape.reward_range or (math.inf, -math.inf)
-        self.extent = np.tile(np.array(extent, dtype=np.float64), (replications, 1))
-        self.diverged = np.full(replications, -1, np.int64)
-        self._ambiguity, self._shape = ambiguity, shape
         self._steps = [schedule.resolve(setting) for schedule in (learner.q_steps, learner.eta_steps)]
-        self.inside, self._burn_in = inside, burn_in
+        self._burn_in = burn_in
         self._anchor = 0.5 * sum(shape.reward_range) if shape.reward_range else 0.0
         self.q_steps, self.by_visits, self.generative = self._steps[0], by_visits, learner.generative
 
     @cached_property
     def update(self) -> Any:
         """The compiled update on these tables."""
-        shape, level = self._shape, level_of(self._ambiguity, self._shape)
-        settings = _core.LearnerSettings(
-            levels=level.numbers,
-            discount=shape.discount,
-            inside=self.inside,
-            can_end=shape.can_end,
-            growing=shape.reward_range is None,
+        level = level_of(self._ambiguity, self._shape)
+        settings = self.core_settings(
+            level.numbers,
+            growing=self._shape.reward_range is None,
             by_visits=self.by_visits,
             constrained=level.is_constrained,
             anchor=self._anchor,
@@ -169,11 +150,9 @@ class DefaultState(TransitionState):
         return level.price.follower(self.core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def q(self) -> FloatArray:
-        """The averaged Q, (replications * pairs,)."""
         return self.tables["average"]
 
     def eta(self, span: slice) -> FloatArray:
-        """discount * eta in normal form of some cells; NaN where no dual variable is learned."""
         average = self.tables["average"][span]
         if "offset" not in self.tables:
             return np.full(len(average), math.nan)
@@ -187,19 +166,16 @@ class _PrintedState(LearnerState):
     """
 
     def __init__(self, learner: Any, source: Source, replications: int, burn_in: float) -> None:
-        ambiguity, shape, inside = learner.ambiguity, source.shape, rewards_are_inside(learner, source)
-        if shape.reward_range is None:
-            _checks.fail(
-                "the printed algorithms must know the rewards",
-                argument="rewards",
-                advice=": give reward_range=(smallest, largest)",
-            )
+        ambiguity, shape = learner.ambiguity, source.shape
+        shape.require_rewards("the printed algorithms")
+        # The paper's rewards are noise that nature cannot touch, but r(s,a,s') of an MDP is none.
+        inside = shape.rewards_on_successors and not learner.noisy_rewards and isinstance(source, ModelSource)
+        super().__init__(ambiguity, shape, replications, inside)
         level = level_of(ambiguity, shape)
         _checks.must(
             not level.is_constrained,
             f"the paper's algorithms are for a penalty: got {ambiguity!r}; the default learner takes a radius",
         )
-        self._ambiguity, self._shape, self.inside = ambiguity, shape, inside
         self._interval = low, high = _paper_interval(ambiguity, shape, inside)
         cells = replications * shape.n_pairs
         self.tables: Tables = {
@@ -214,25 +190,12 @@ class _PrintedState(LearnerState):
         self._burn_in = burn_in
         if learner.averaging:
             self.tables |= {"average": self.tables["q"].copy(), "averaged": np.zeros(cells, np.uint32)}
-        self.diverged = np.full(replications, -1, np.int64)
-        self.extent = np.tile(np.array(shape.reward_range, dtype=np.float64), (replications, 1))
 
-    def _settings(self, levels: FloatArray, **more: bool) -> Any:
+    def core_settings(self, levels: FloatArray, **more: Any) -> Any:
         low, high = self._interval
-        shape = self._shape
-        return _core.LearnerSettings(
-            levels=levels,
-            discount=shape.discount,
-            inside=self.inside,
-            can_end=shape.can_end,
-            low=low,
-            high=high,
-            burn_in=self._burn_in,
-            **more,
-        )
+        return super().core_settings(levels, low=low, high=high, burn_in=self._burn_in, **more)
 
     def q(self) -> FloatArray:
-        """The average of the iterates, or the iterate where nothing is averaged, (replications * pairs,)."""
         return self.tables.get("average", self.tables["q"])
 
 
@@ -275,11 +238,10 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
         self.q_steps = self._steps[0]
         self.__dict__.pop("update", None)
 
-    def _all(self) -> Tables:
-        return {**super()._all(), "occupancies": self._occupancies}
+    def save(self) -> Tables:
+        return {**super().save(), "occupancies": self._occupancies}
 
     def load(self, saved: Tables) -> None:
-        """Into the tables that are there."""
         super().load(saved)
         self._resolve()
 
@@ -287,11 +249,10 @@ class PrintedTrajectoryState(_PrintedState, TransitionState):
     def update(self) -> Any:
         """The compiled update on these tables."""
         level = level_of(self._ambiguity, self._shape)
-        settings = self._settings(level.numbers, by_visits=self.by_visits, literal=self._literal)
+        settings = self.core_settings(level.numbers, by_visits=self.by_visits, literal=self._literal)
         return level.price.printed(self.core_state, settings, *(_core.Steps(*numbers) for numbers in self._steps))
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` transitions."""
         if not self._estimates:
             return super().advance(source, first, count)
         done = 0
@@ -322,7 +283,7 @@ class PrintedGenerativeState(_PrintedState):
         super().__init__(learner, source, replications, burn_in)
         setting = setting_of(learner.ambiguity, source.shape)
         self.q_steps, self._eta_steps = learner.q_steps.resolve(setting), learner.eta_steps.resolve(setting)
-        self._inner_steps, self._fresh = learner.inner_steps_of(source.shape), not learner.warm_start
+        self._inner_steps_at, self._fresh = learner.inner_steps_at, not learner.warm_start
         self._v = np.zeros((replications, source.shape.n_states + 1))
         self.tables["drawn"] = np.zeros(replications, np.int64)
 
@@ -330,16 +291,15 @@ class PrintedGenerativeState(_PrintedState):
     def _refiner(self) -> Any:
         level = level_of(self._ambiguity, self._shape)
         steps = (_core.Steps(*numbers) for numbers in (self.q_steps, self._eta_steps))
-        return level.price.refiner(self.core_state, self._settings(level.numbers), *steps)
+        return level.price.refiner(self.core_state, self.core_settings(level.numbers), *steps)
 
     def advance(self, source: Source, first: int, count: int) -> int:
-        """Take `count` outer iterations."""
         for iteration in range(first, first + count):
             self._sweep(source, iteration)
         return count
 
     def _sweep(self, source: Source, iteration: int) -> None:
-        shape, inner_steps = self._shape, self._inner_steps(iteration)
+        shape, inner_steps = self._shape, self._inner_steps_at(self._shape, iteration)
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustmdp import _checks, _core
-from robustmdp._arrays import FloatArray, IntArray
+from robustmdp._arrays import FloatArray
+from robustmdp.ambiguity import Ambiguity
 from robustmdp.learning.schedules import Numbers
 from robustmdp.learning.sources import Shape, Source
 from robustmdp.models import columns
 
 Tables = dict[str, npt.NDArray[Any]]
+Limits = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 LARGEST_FLOAT = sys.float_info.max
 MOST_SAMPLES = 1 << 61  # streams of random numbers are numbered with 63 bits, and a transition takes up to two
 
@@ -50,6 +52,15 @@ def check_tables(saved: Tables, expected: Mapping[str, Expected]) -> None:
                 columns.refuse(first, f"lie in {low}..{high}", name, table)
 
 
+def load_tables(own: Tables, saved: Tables, limits: Limits) -> None:
+    """Copy what was saved into tables of the same types and shapes."""
+    check_tables(
+        saved, {name: Expected(table.dtype, table.shape, *limits.get(name, ())) for name, table in own.items()}
+    )
+    for name, table in own.items():
+        table[...] = saved[name]
+
+
 class LearnerState:
     """Tables of some replications, which move as transitions come.
 
@@ -64,12 +75,14 @@ class LearnerState:
     """
 
     tables: Tables
-    extent: FloatArray
-    diverged: IntArray
     q_steps: Numbers
     by_visits: bool
-    inside: bool
-    _shape: Shape
+
+    def __init__(self, ambiguity: Ambiguity, shape: Shape, replications: int, inside: bool = False) -> None:
+        self._ambiguity, self._shape, self.inside = ambiguity, shape, inside
+        rewards = shape.reward_range or (math.inf, -math.inf)
+        self.extent = np.tile(np.array(rewards, dtype=np.float64), (replications, 1))
+        self.diverged = np.full(replications, -1, np.int64)
 
     def advance(self, source: Source, first: int, count: int) -> int:
         """Take `count` steps after the first `first`; returns how many the source could give."""
@@ -88,17 +101,13 @@ class LearnerState:
         return self.tables["eta"][span] if "eta" in self.tables else np.full(span.stop - span.start, math.nan)
 
     def save(self) -> Tables:
-        """Copies are not needed: what is saved is written at once."""
-        return self._all()
+        """All that a run goes on from; not copied, for what is saved is written at once."""
+        return {**self.tables, "extent": self.extent, "diverged": self.diverged}
 
     def load(self, saved: Tables) -> None:
         """Into the tables that are there, once they are known to be those of such a run."""
-        own, limits = self._all(), self._limits()
-        check_tables(
-            saved, {name: Expected(table.dtype, table.shape, *limits.get(name, ())) for name, table in own.items()}
-        )
-        for name, table in own.items():
-            table[:] = saved[name]
+        own = self.save()
+        load_tables(own, saved, self._limits())
         has_diverged = np.repeat(self.diverged >= 0, self._shape.n_pairs)
         for name in own.keys() & {"q", "average"}:
             # Q may be -inf where nothing is known, and anything in a replication that has diverged.
@@ -106,8 +115,8 @@ class LearnerState:
             wrong = ~((own[name] >= least) & (own[name] <= LARGEST_FLOAT)) & ~has_diverged
             columns.refuse_where(wrong, "be finite", name, own[name])
 
-    def _limits(self) -> dict[str, tuple[npt.ArrayLike, npt.ArrayLike]]:
-        """The range of each table that kernels index with or count on; of the extent while it is fresh."""
+    def _limits(self) -> Limits:
+        """The range of each table that kernels index with or count on."""
         shape, replications = self._shape, len(self.diverged)
         return {
             "greedy": (np.tile(shape.state_ptr[:-1], replications), np.tile(shape.state_ptr[1:] - 1, replications)),
@@ -115,11 +124,14 @@ class LearnerState:
             "shared_error": (-LARGEST_FLOAT, LARGEST_FLOAT),
             "drawn": (0, MOST_SAMPLES),
             "diverged": (-1, MOST_SAMPLES),
-            "extent": limits_of_extent(self.extent, shape),
+            "extent": self._extent_limits(),
         }
 
-    def _all(self) -> Tables:
-        return {**self.tables, "extent": self.extent, "diverged": self.diverged}
+    def _extent_limits(self) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        """Of a fresh extent: rewards that are known in advance, or any that are finite."""
+        if self._shape.reward_range is not None:
+            return self.extent, self.extent
+        return (-LARGEST_FLOAT, -math.inf), (math.inf, LARGEST_FLOAT)
 
     @cached_property
     def core_state(self) -> Any:
@@ -130,13 +142,13 @@ class LearnerState:
         extent = self.extent.reshape(-1)
         return _core.LearnerState(state_ptr=self._shape.state_ptr, extent=extent, diverged=self.diverged, **known)
 
+    def core_settings(self, levels: FloatArray, **more: Any) -> Any:
+        """What every compiled learner must know."""
+        shape = self._shape
+        return _core.LearnerSettings(
+            levels=levels, discount=shape.discount, inside=self.inside, can_end=shape.can_end, **more
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("core_state", "update", "_refiner", "_betas")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
-
-
-def limits_of_extent(fresh: FloatArray, shape: Shape) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-    """The smallest and the largest reward so far: those that are known in advance, or any that are finite."""
-    if shape.reward_range is not None:
-        return fresh, fresh
-    return (-LARGEST_FLOAT, -math.inf), (math.inf, LARGEST_FLOAT)

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.learning.behaviour import BehaviourPolicy, check_behaviour
+from robustmdp.learning.behaviour import check_behaviour
 from robustmdp.learning.sources.base import Experience as Experience
-from robustmdp.learning.sources.base import OnlineLearner as OnlineLearner
 from robustmdp.learning.sources.base import Shape as Shape
 from robustmdp.learning.sources.base import Source as Source
-from robustmdp.learning.sources.base import check_reward_range, check_size
-from robustmdp.learning.sources.environment import EnvironmentSource as EnvironmentSource
+from robustmdp.learning.sources.base import check_reward_range
+from robustmdp.learning.sources.core import LowLevelSource, simulator_shape
+from robustmdp.learning.sources.core import ModelSource as ModelSource
+from robustmdp.learning.sources.environment import EnvironmentSource
 from robustmdp.learning.sources.log import LogSource as LogSource
-from robustmdp.learning.sources.low_level import LowLevelSource as LowLevelSource
-from robustmdp.learning.sources.model import ModelSource as ModelSource
-from robustmdp.learning.sources.on_policy import OnPolicySource as OnPolicySource
-from robustmdp.learning.sources.simulator import SimulatorSource as SimulatorSource
+from robustmdp.learning.sources.log import OnPolicySource as OnPolicySource
+from robustmdp.learning.sources.simulator import SimulatorSource
 from robustmdp.models import MDP, Simulator, Trajectory
 from robustmdp.models.space import place_of_name
 
@@ -47,25 +46,23 @@ def source_of(
         raise TypeError(f"start must be a whole number: got {start!r}")
     if isinstance(world, MDP):
         world = world.with_discount(_checks.discount(world.discount if discount is None else discount))
-        choice = check_behaviour(behaviour, world.state_ptr, world.actions, world.n_actions)
-        return ModelSource(world, choice, seeds, start or 0, reward_range)
+        return ModelSource(world, check_behaviour(behaviour, world), seeds, start or 0, reward_range)
     if isinstance(world, Simulator):
         changes: dict[str, Any] = {"discount": discount, "start": start, "reward_range": reward_range}
         world = replace(world, **{name: value for name, value in changes.items() if value is not None})
-        policy = _full_policy(behaviour, world.n_states, world.n_actions)
-        return (
-            LowLevelSource(world, policy, seeds)
-            if world.is_low_level
-            else SimulatorSource(world, policy, _single(seeds, world))
-        )
+        policy = check_behaviour(behaviour, simulator_shape(world))
+        if world.is_low_level:
+            return LowLevelSource(world, policy, seeds)
+        return SimulatorSource(world, policy, _single(seeds, world))
     seed = _single(seeds, world)
     _checks.must(start is None, "start must be given for an MDP or a Simulator: other worlds begin where they begin")
+    if isinstance(world, Trajectory) and discount is None:
+        discount = world.discount
+    gamma = _checks.discount(DEFAULT_DISCOUNT if discount is None else discount)
     if isinstance(world, Trajectory):
-        own = world.discount if discount is None else discount
-        return LogSource(world, _checks.discount(DEFAULT_DISCOUNT if own is None else own), reward_range)
+        return LogSource(world, gamma, reward_range)
     if hasattr(world, "step") and hasattr(world, "observation_space"):
-        gamma = _checks.discount(DEFAULT_DISCOUNT if discount is None else discount)
-        return EnvironmentSource(world, lambda shape: _full_policy(behaviour, *shape), seed, gamma, reward_range)
+        return EnvironmentSource(world, behaviour, seed, gamma, reward_range)
     raise TypeError(
         f"world must be an MDP, a Simulator, a Trajectory or a Gymnasium environment: got {type(world).__name__}"
     )
@@ -74,13 +71,6 @@ def source_of(
 def is_drawn_by_core(world: Any) -> bool:
     """Does the core draw the transitions, of several replications side by side and without the GIL?"""
     return isinstance(world, MDP) or (isinstance(world, Simulator) and world.is_low_level)
-
-
-def _full_policy(behaviour: Any, n_states: int, n_actions: int) -> BehaviourPolicy:
-    check_size(n_states * n_actions)
-    return check_behaviour(
-        behaviour, np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64), None, n_actions
-    )
 
 
 def _single(seeds: Sequence[int], world: Any) -> int:

@@ -6,16 +6,17 @@ What a source draws depends on the seeds and on how many transitions came before
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 
 from robustmdp import _checks
 from robustmdp._arrays import FloatArray, IndexArray
-from robustmdp.models import Simulator
+from robustmdp.learning.behaviour import BehaviourPolicy
 from robustmdp.models.space import StateActionSpace
 
 Transition = tuple[int, int, float, int]  # state, pair, reward, successor
@@ -40,10 +41,6 @@ class Experience(NamedTuple):
         shape = length, replications
         return cls(np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape), np.empty(shape, np.int32))
 
-    def first(self, length: int) -> Experience:
-        """A copy of the first `length` transitions of each replication."""
-        return Experience(*(array[:length].copy() for array in self))
-
 
 @dataclass(frozen=True)
 class Shape(StateActionSpace):
@@ -65,12 +62,34 @@ class Shape(StateActionSpace):
     mixture: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        check_size(self.n_pairs)
+        _check_size(self.n_pairs)
 
     @property
     def policy_size(self) -> int:
         """How many pairs a policy uses: one per state, or all of a policy that mixes actions."""
         return self.n_states if self.mixture is None else self.n_pairs
+
+    def require_rewards(self, who: str) -> tuple[float, float]:
+        """The range of rewards; refused where it is unknown."""
+        if self.reward_range is None:
+            advice = ": give reward_range=(smallest, largest)"
+            _checks.fail(f"{who} must know the rewards", argument="rewards", advice=advice)
+        return self.reward_range
+
+
+def _check_size(n_pairs: int) -> None:
+    """Before memory is taken: transitions hold pairs as numbers of 32 bits."""
+    _checks.must(n_pairs < 2**31, f"a learner's world must have fewer than 2^31 pairs: got {n_pairs:,}")
+
+
+def full_shape(
+    n_states: int, n_actions: int, discount: float, reward_range: tuple[float, float] | None, world: Any = None
+) -> Shape:
+    """Every action is available everywhere; any transition may end and pay its own reward, since only a model tells."""
+    _check_size(n_states * n_actions)
+    state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
+    names = [getattr(world, name, None) for name in ("state_names", "action_names")]
+    return Shape(n_actions, state_ptr, None, discount, reward_range, True, True, *names)
 
 
 class OnlineLearner(Protocol):
@@ -78,33 +97,8 @@ class OnlineLearner(Protocol):
 
     update: Any  # compiled
 
-    def build_chooser(self, policy: Any) -> Callable[[int, int, int, float], int]:
+    def build_chooser(self, policy: BehaviourPolicy) -> Callable[[int, int, int, float], int]:
         """(replication, step, state, u) -> pair, for a policy that follows Q."""
-
-
-def check_size(n_pairs: int) -> None:
-    """Before memory is taken: transitions hold pairs as numbers of 32 bits."""
-    _checks.must(n_pairs < 2**31, f"a learner's world must have fewer than 2^31 pairs: got {n_pairs:,}")
-
-
-def full_shape(n_states: int, n_actions: int, **rest: Any) -> Shape:
-    """Every action is available everywhere; any transition may end and pay its own reward, since only a model tells."""
-    check_size(n_states * n_actions)
-    state_ptr = np.arange(0, n_states * n_actions + 1, n_actions, dtype=np.int64)
-    return Shape(n_actions, state_ptr, actions=None, can_end=True, rewards_on_successors=True, **rest)
-
-
-def simulator_shape(simulator: Simulator) -> Shape:
-    """That of a world whose function draws the transitions."""
-    low, high = (float(bound) for bound in simulator.reward_range)
-    return full_shape(
-        simulator.n_states,
-        simulator.n_actions,
-        discount=simulator.discount,
-        reward_range=(low, high),
-        state_names=simulator.state_names,
-        action_names=simulator.action_names,
-    )
 
 
 class Source:
@@ -142,17 +136,9 @@ class Source:
         """`count` transitions, each absorbed before the next is drawn."""
         raise NotImplementedError
 
-    def refuse_generative(self) -> NoReturn:
-        """Say why it cannot be asked about any pair."""
-        _checks.fail(
-            f"a generative learner must be able to ask about any pair, but {self.name} only goes its way",
-            argument="learner",
-            advice=": use MarkovianQLearning, or MDP.from_gymnasium where an environment publishes its table",
-        )
-
     def sample_all_pairs(self, first: int, room: Experience) -> int:
         """Fill `room` with one draw of each pair in turn, round after round."""
-        self.refuse_generative()
+        raise NotImplementedError
 
     def sample_in_turn(self, first: int, states: IndexArray, pairs: IndexArray, room: Experience) -> None:
         """The same for some pairs, with their states, which `room` numbers in their order."""
@@ -164,15 +150,15 @@ class Source:
 
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
         """Fill (draws, replications) arrays with independent draws of one pair."""
-        self.refuse_generative()
+        raise NotImplementedError
 
     def number(self, replication: int, position: int) -> float:
         """A uniform number of a replication's stream."""
-        self.refuse_generative()
+        raise NotImplementedError
 
     def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
         """Rewards and successors of `count` draws of one pair for one replication."""
-        self.refuse_generative()
+        raise NotImplementedError
 
     def save(self) -> dict[str, Any]:
         """Where it is, for JSON."""
@@ -181,6 +167,29 @@ class Source:
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
         raise NotImplementedError
+
+
+class SteppedSource(Source):
+    """A world of Python, which is stepped: one replication, transition by transition."""
+
+    _policy: BehaviourPolicy
+
+    def _act(self, choose: Callable[[int, int, float], int], first: int, count: int) -> Iterator[Transition]:
+        """Transitions of one trajectory, whose actions `choose(step, state, u)` picks."""
+        raise NotImplementedError
+
+    def follow_policy(self, first: int, room: Experience) -> int:
+        kinds = np.dtype([(name, column.dtype) for name, column in room._asdict().items()])
+        # Three times as fast as lists of tuples, which the garbage collector would visit.
+        seen = np.fromiter(self._act(self._policy.build_sampler(), first, room.length), kinds, room.length)
+        for name, column in room._asdict().items():
+            column[:, 0] = seen[name]
+        return room.length
+
+    def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
+        choose, absorb = partial(learner.build_chooser(self._policy), 0), learner.update.absorb_one
+        for step, transition in enumerate(self._act(choose, first, count), start=first):
+            absorb(step, *transition)
 
 
 def hash_parts(*parts: Any) -> str:

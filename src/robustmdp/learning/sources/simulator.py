@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -16,25 +15,24 @@ from robustmdp.learning.sources.base import (
     Experience,
     OnlineLearner,
     SavedGenerator,
-    Source,
+    SteppedSource,
     Transition,
     check_saved,
     decode_generator,
     encode_generator,
-    hash_parts,
-    simulator_shape,
 )
+from robustmdp.learning.sources.core import hash_simulator, simulator_shape
 from robustmdp.models import Simulator, columns
 
 
-class SimulatorSource(Source):
+class SimulatorSource(SteppedSource):
     """A Simulator: Python code is called for each transition, a Numba function from compiled code."""
 
     is_generative = True
+    name = "Simulator"
 
     def __init__(self, simulator: Simulator, policy: BehaviourPolicy, seed: int) -> None:
         self.shape = simulator_shape(simulator)
-        self.name = "Simulator"
         self._simulator, self._policy = simulator, policy
         self._world_rng, self._choice_rng = (
             np.random.Generator(np.random.PCG64(part)) for part in np.random.SeedSequence(seed).spawn(2)
@@ -52,21 +50,15 @@ class SimulatorSource(Source):
         return compile_loops(self._simulator.sample)
 
     def follow_policy(self, first: int, room: Experience) -> int:
-        """One trajectory."""
-        del first
-        loops, start, rngs = self._loops, self._simulator.start, (self._choice_rng, self._world_rng)
-        if loops is not None:
-            edges = self._policy.cumulative()
-            self._state = loops.follow_policy(edges, self.shape.n_states, *rngs, start, self._state, *room)
-            self._check(room)
-            return room.length
-        transitions = self._act(self._policy.build_sampler(), 0, room.length)
-        for column, values in zip(room, zip(*transitions, strict=True), strict=True):
-            column[:, 0] = values
+        if self._loops is None:
+            return super().follow_policy(first, room)
+        edges, rngs = self._policy.cumulative(), (self._choice_rng, self._world_rng)
+        places = self._simulator.start, self._state
+        self._state = self._loops.follow_policy(edges, self.shape.n_states, *rngs, *places, *room)
+        self._check(room)
         return room.length
 
     def _act(self, choose: Callable[[int, int, float], int], first: int, count: int) -> Iterator[Transition]:
-        """Transitions of one trajectory, whose actions `choose(step, state, u)` picks."""
         world, n_actions = self._simulator, self.shape.n_actions
         for step, u in enumerate(self._choice_rng.random(count).tolist(), start=first):
             state = self._state
@@ -76,62 +68,43 @@ class SimulatorSource(Source):
             yield state, pair, reward, self.shape.n_states if terminated else following
 
     def sample_all_pairs(self, first: int, room: Experience) -> int:
-        """All pairs in turn, one draw each."""
         shape = self.shape
-        loops = self._loops
-        if loops is not None:
-            loops.sample_all_pairs(shape.n_states, shape.n_actions, self._world_rng, first, *room)
+        if self._loops is not None:
+            self._loops.sample_all_pairs(shape.n_states, shape.n_actions, self._world_rng, first, *room)
             self._check(room)
             return room.length
         for step in range(room.length):
             pair = (first + step) % shape.n_pairs
-            room.states[step, 0], room.pairs[step, 0] = pair // shape.n_actions, pair
-            self._draw(pair, room.rewards[step], room.following[step])
+            room.states[step], room.pairs[step] = pair // shape.n_actions, pair
+            self.sample_pair(first, pair, room.rewards[step : step + 1], room.following[step : step + 1])
         return room.length
 
     def sample_pair(self, first: int, pair: int, rewards: FloatArray, following: IndexArray) -> None:
-        """Independent draws of one pair."""
-        del first
+        state, action = divmod(pair, self.shape.n_actions)
         for draw in range(len(rewards)):
-            self._draw(pair, rewards[draw], following[draw])
+            rewards[draw], successor, terminated = self._simulator.outcome(state, action, self._world_rng)
+            following[draw] = self.shape.n_states if terminated else successor
 
     def number(self, replication: int, position: int) -> float:
-        """The next uniform number."""
-        del replication, position
         return float(self._choice_rng.random())
 
     def draws(self, replication: int, first: int, pair: int, count: int) -> tuple[FloatArray, IndexArray]:
-        """Rewards and successors of `count` draws of one pair."""
-        del replication
-        rewards, following = np.empty((count, 1)), np.empty((count, 1), np.int32)
+        rewards, following = np.empty(count), np.empty(count, np.int32)
         self.sample_pair(first, pair, rewards, following)
-        return rewards[:, 0], following[:, 0]
+        return rewards, following
 
     def learn_online(self, learner: OnlineLearner, first: int, count: int) -> None:
-        """Act and learn in turn."""
-        loops = self._loops
-        if loops is not None and self._policy.epsilon is not None:
-            self._learn_online_compiled(loops, learner.update, first, count)
+        if self._loops is None or self._policy.epsilon is None:
+            super().learn_online(learner, first, count)
             return
-        choose = partial(learner.build_chooser(self._policy), 0)
-        for step, transition in enumerate(self._act(choose, first, count), start=first):
-            learner.update.absorb_one(step, *transition)
-
-    def _learn_online_compiled(self, loops: Any, learner: Any, first: int, count: int) -> None:
-        world, shape = self._simulator, self.shape
-        epsilons = np.empty(count)
-        _core.Steps(*(self._policy.epsilon or ())).fill(first, epsilons)
+        world, shape, epsilons = self._simulator, self.shape, np.empty(count)
+        _core.Steps(*self._policy.epsilon).fill(first, epsilons)
         rngs = self._choice_rng, self._world_rng
         place = world.start, *map(float, world.reward_range), first, self._state
-        self._state, pair, reward, successor = loops.learn_online(
-            learner.address, epsilons, shape.n_states, shape.n_actions, *rngs, *place
+        self._state, pair, reward, successor = self._loops.learn_online(
+            learner.update.address, epsilons, shape.n_states, shape.n_actions, *rngs, *place
         )
         self._check(Experience(*(np.array([[value]]) for value in (0, pair, reward, successor))))
-
-    def _draw(self, pair: int, reward: FloatArray, following: IndexArray) -> None:
-        state, action = divmod(pair, self.shape.n_actions)
-        reward[0], successor, terminated = self._simulator.outcome(state, action, self._world_rng)
-        following[0] = self.shape.n_states if terminated else successor
 
     def _check(self, room: Experience) -> None:
         """What compiled code cannot say itself."""
@@ -149,12 +122,10 @@ class SimulatorSource(Source):
         _checks.fail(sentence, argument="reward_range")
 
     def save(self) -> dict[str, Any]:
-        """The state and both generators."""
         generators = [rng.bit_generator.state for rng in (self._world_rng, self._choice_rng)]
         return {"state": int(self._state), "generators": [encode_generator(state) for state in generators]}
 
     def load(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         check_saved(saved, state=int, generators=tuple[SavedGenerator, SavedGenerator])
         self._state = int(columns.whole_numbers("state", saved["state"], self.shape.n_states - 1))
         for rng, state in zip((self._world_rng, self._choice_rng), saved["generators"], strict=True):
@@ -163,11 +134,10 @@ class SimulatorSource(Source):
     @property
     def fingerprint(self) -> str:
         """Its sizes and the bytes of its code; what the code calls cannot be known."""
-        shape, sample = self.shape, self._simulator.sample
+        sample = self._simulator.sample
         code = getattr(getattr(sample, "py_func", sample), "__code__", None)
         body = type(sample).__name__ if code is None else _describe_code(code)
-        sizes = int(shape.n_states), int(shape.n_actions), float(shape.discount), shape.reward_range
-        return hash_parts(*sizes, int(self._simulator.start), body)
+        return hash_simulator(self.shape, self._simulator.start, body)
 
 
 def _describe_code(part: Any) -> Any:
