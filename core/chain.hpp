@@ -26,6 +26,7 @@ struct Chain {
 inline void chain_rows(const Model& model, const int64_t* pairs, const double* weights, const int64_t* starts,
                        int64_t lo, int64_t hi, int32_t* indices, double* data, const double* penalty, double* cost) {
     for (int64_t i = lo; i < hi; ++i) {
+        prefetch_listed(model, pairs, i, hi);
         const int64_t first = model.indptr[pairs[i]], length = model.indptr[pairs[i] + 1] - first;
         double total = penalty[i] + model.fixed_reward(pairs[i]);
         if (starts[i + 1] - starts[i] > length) {

@@ -195,6 +195,17 @@ constexpr int64_t AHEAD = 256;  // transitions
     }
 }
 
+constexpr int64_t PAIRS_AHEAD = 16;
+
+// The same in a loop over a list of pairs: the rows soon to come, and where those after them begin.
+[[gnu::always_inline]] inline void prefetch_listed(const Model& model, const int64_t* pairs, int64_t i, int64_t hi) {
+    if (i + PAIRS_AHEAD < hi) {
+        prefetch_row(model, pairs[i + PAIRS_AHEAD]);
+        __builtin_prefetch(model.rewards + pairs[i + PAIRS_AHEAD]);
+    }
+    if (i + 2 * PAIRS_AHEAD < hi) __builtin_prefetch(model.indptr + pairs[i + 2 * PAIRS_AHEAD]);
+}
+
 // Work space for WIDTH rows of a model, filled from CSR.
 class Block {
 public:
@@ -219,7 +230,7 @@ public:
             common = length_[l] < common ? length_[l] : common;
             longest = length_[l] > longest ? length_[l] : longest;
         }
-        if (common < LONG)
+        if (in_order && common < LONG)
             for (int64_t j = 0; j < WIDTH * common; j += 8) prefetch_rows(model, start_[0] + j);
         if constexpr (Set::USES_MODEL) turn_rows(model.probabilities, common, p_);
         if (model.rewards_on_successors)

@@ -157,20 +157,29 @@ template <class Set> Block make_block(const Model& model) {
 template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                         int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Block& block, Use use) {
-    constexpr int64_t AHEAD = 32;  // pairs
+    const auto prefetch_numbers = [&](int64_t pair) {
+        __builtin_prefetch(model.rewards + pair);
+        for (int m = 0; m < Set::MEMORY; ++m) __builtin_prefetch(memory + m * model.n_pairs + pair, 1);
+    };
     int64_t order[WINDOW];
     for (int64_t window = lo; window < hi; window += WINDOW) {
         const int64_t count = hi - window < WINDOW ? hi - window : WINDOW;
         const bool ordered = order_by_length(model, list, window, count, order);
+        const int64_t known = ordered ? count : hi - window;
+        const auto pair_at = [&](int64_t i) { return list[ordered ? order[i] : window + i]; };
         for (int64_t i = 0; i < count; i += WIDTH) {
             const Group group(list, window + i, count - i, ordered ? order + i : nullptr);
             block.fill(set, model, outcome, group.pairs, group.adjacent);
-            if (ordered)
-                for (int64_t next = i + WIDTH; next < i + 2 * WIDTH && next < count; ++next)
-                    prefetch_row(model, list[order[next]]);
-            __builtin_prefetch(model.rewards + group.pairs[0] + AHEAD);
-            for (int m = 0; m < Set::MEMORY; ++m)
-                __builtin_prefetch(memory + m * model.n_pairs + group.pairs[0] + AHEAD, 1);
+            if (ordered || list.listed) {
+                for (int64_t next = i + PAIRS_AHEAD; next < i + PAIRS_AHEAD + WIDTH && next < known; ++next) {
+                    prefetch_row(model, pair_at(next));
+                    prefetch_numbers(pair_at(next));
+                }
+                for (int64_t next = i + 2 * PAIRS_AHEAD; next < i + 2 * PAIRS_AHEAD + WIDTH && next < known; ++next)
+                    __builtin_prefetch(model.indptr + pair_at(next));
+            } else {
+                prefetch_numbers(group.pairs[0] + 2 * PAIRS_AHEAD);
+            }
             solve_group(set, model, block, group, levels, memory, accuracy,
                         [&](int l, const auto& rows, const auto& level, const auto& solved) {
                             use(group, l, rows, level, solved);
@@ -207,7 +216,9 @@ inline void worst_values(const Nominal&, const Model& model, Levels, const doubl
     for (int64_t i = lo; i < hi; ++i) {
         const int64_t pair = list[i];
         const int64_t first = model.indptr[pair], last = model.indptr[pair + 1];
-        if (last - first < LONG)
+        if (list.listed)
+            prefetch_listed(model, list.listed, i, hi);
+        else if (last - first < LONG)
             for (int64_t at = first; at < last; at += 8) prefetch_rows(model, at);
         double even = 0.0, odd = 0.0;
         int64_t j = first;
