@@ -296,6 +296,7 @@ def test_average(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
+        (("--set", "kl", "--radius", 0.1), ("kl is a divergence: give --divergence kl with --weight or --radius",)),
         (("--set", "cvr", "--level", 0.1), ("--set must be one of penalty, ball, l1", "did you mean 'cvar'?")),
         (("--set", "entropc", "--aversion", 1), ("did you mean 'entropic'?",)),
         (("--set", "l1"), ("--set l1 must come with --radius, as in --radius 0.1",)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import robustmdp as rm
 from robustmdp import _checks, _plugins
-from robustmdp.app.commands.options import SETS, was_typed
+from robustmdp.app.commands.options import DIVERGENCES, SETS, was_typed
 from robustmdp.app.commands.words import parse_states
 
 if TYPE_CHECKING:
@@ -279,6 +279,9 @@ def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> 
     """The set by its name, or the one that a weight or a radius alone implies; None where nothing was asked for."""
     if word is not None:
         if word.lower() not in SETS and _added(word) is None:
+            if word.lower() in DIVERGENCES:
+                how = f"--divergence {word} with --weight or --radius"
+                _checks.fail(f"--set must name a set, and {word} is a divergence: give {how} instead")
             _checks.nearest("--set", word, [*SETS, *_plugins.names("set")])
         return word.lower()
     first = next((name for name in given if name not in ("weight", "radius")), None)
