@@ -282,6 +282,14 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
         read(tmp_path / "model.csv", 0.9)
 
 
+def test_endings_in_a_column_are_not_ignored(tmp_path: Path) -> None:
+    """A frame has them; a file of a model would silently mean another model."""
+    path = tmp_path / "model.csv"
+    path.write_text("state,action,next_state,probability,reward,terminated\n0,0,0,1,1,true\n")
+    with pytest.raises(ValueError, match=r"^model.csv must hold no column 'terminated'.* rm.MDP.from_frame$"):
+        rm.read(path, discount=0.9)
+
+
 def test_a_state_that_is_only_reached_stays(tmp_path: Path) -> None:
     (tmp_path / "model.csv").write_text(HEADER + "0,0,3,0.5,1\n0,0,1,0.5,1\n2,1,0,1,5\n")
     with pytest.warns(UserWarning, match=r"^model.csv has 2 states that are reached but never left: ") as caught:

@@ -39,13 +39,13 @@ class TransitionTable:
     @staticmethod
     def open_csv(path: Path) -> TransitionTable:
         """Find the columns by name."""
-        table = CsvTable.open(path, find_model_columns)
+        table = CsvTable.open(path, _find_columns)
         return TransitionTable(table, table.most_rows)
 
     @staticmethod
     def open_parquet(path: Path) -> TransitionTable:
         """The same; types and the number of rows are checked before anything is read."""
-        table = ParquetTable.open(path, find_model_columns)
+        table = ParquetTable.open(path, _find_columns)
         table.check_numbers()
         return TransitionTable(table, table.most_rows)
 
@@ -152,6 +152,17 @@ class Columns:
 
 
 Source: TypeAlias = TransitionTable | Columns
+
+
+def _find_columns(present: Sequence[str], name: str) -> dict[str, str]:
+    """As `find_model_columns`; endings in a column of their own are refused, not ignored."""
+    found = find_model_columns(present, name)
+    _checks.must(
+        "terminated" not in present,
+        f"{name} must hold no column 'terminated', which files of models do not have: read it as a table, and give "
+        "that to rm.MDP.from_frame",
+    )
+    return found
 
 
 def in_memory(source: Source) -> Columns:
