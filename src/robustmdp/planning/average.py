@@ -33,6 +33,7 @@ from robustmdp.planning.run import (
     Stall,
     Step,
     as_columns,
+    certified_status,
     check_start,
     check_tolerance,
 )
@@ -232,13 +233,9 @@ class AverageSearch:
         mdp, proof, steps = self.bellman.mdp, self._prove(), len(self.trace)
         gain = 0.5 * (proof.lower + proof.upper)
         bound, target = 0.5 * (proof.upper - proof.lower), self._target(proof.lower, proof.upper)
-        if not math.isfinite(bound):
-            code = "diverged"
-        elif code != "interrupted" and bound <= target:
-            code = "converged"
-        status = Status.of(code, bound=bound, target=target, steps=steps)
-        if code == "stalled" and self._seems_to_depend_on_the_start():
-            status = Status(code, _sentence(mdp, min(self._ends, key=_width).gains()))
+        status = certified_status(code, bound, target, steps)
+        if status.code == "stalled" and self._seems_to_depend_on_the_start():
+            status = Status(status.code, _sentence(mdp, min(self._ends, key=_width).gains()))
         level = 0.0 if self.bellman.can_end else float(proof.v[0])
         bias = proof.v - level
         return Solution(

@@ -14,8 +14,8 @@ from robustmdp._arrays import FloatArray
 from robustmdp.models import MDP
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows, policy_array, policy_rows, rows_of_pairs
-from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, check_tolerance
-from robustmdp.result import Adversary, Solution, Status
+from robustmdp.planning.run import NEGLIGIBLE, Callback, Step, as_columns, certified_status, check_tolerance
+from robustmdp.result import Adversary, Solution
 
 _EPS = float(np.finfo(float).eps)
 
@@ -115,17 +115,13 @@ def _solution(
     value = 0.5 * (lower + upper)
     bound = 0.5 * float(np.max(upper - lower))
     target = tol * max(1.0, float(np.max(np.abs(value))))
-    if not np.isfinite(bound):
-        code = "diverged"
-    elif code == "converged" and bound > target:
-        code = "stalled"
     return Solution(
         value=value,
         q=np.array([mdp.table(stage.q) for stage in stages]),
         policy=np.array([stage.policy for stage in stages]),
         lower=lower,
         upper=upper,
-        status=Status.of(code, bound=bound, target=target, steps=len(trace)),
+        status=certified_status(code, bound, target, len(trace)),
         steps=len(trace),
         trace=as_columns(trace),
         base=value,

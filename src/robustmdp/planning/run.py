@@ -208,25 +208,29 @@ def certify(
     bound = float((upper - lower).max()) / 2.0
     value = 0.5 * (lower + upper)
     target = tol * max(1.0, float(abs(value).max()))
-    if not np.isfinite(bound):
-        code = "diverged"
-    elif bound <= target and code != "interrupted":  # an interrupt must not be ignored
-        code = "converged"
-    elif code == "converged":  # the sweeps had converged: what is missing is rounding
-        code = "stalled"
-    steps = len(trace)
     return Solution(
         value=value,
         q=bellman.q_table(bracket, shift),
         policy=bracket.policy,
         lower=lower,
         upper=upper,
-        status=Status.of(code, bound=bound, target=target, steps=steps),
-        steps=steps,
+        status=certified_status(code, bound, target, len(trace)),
+        steps=len(trace),
         trace=as_columns(trace),
         base=bellman.collect(v),
         adversary=bellman.against(policy),
     )
+
+
+def certified_status(code: str, bound: float, target: float, steps: int) -> Status:
+    """The status of a run that ended with this code, once its bound is certified."""
+    if not math.isfinite(bound):
+        code = "diverged"
+    elif bound <= target and code != "interrupted":  # an interrupt must not be ignored
+        code = "converged"
+    elif code == "converged":  # the sweeps had converged: what is missing is rounding
+        code = "stalled"
+    return Status.of(code, bound=bound, target=target, steps=steps)
 
 
 def as_columns(trace: list[Step]) -> dict[str, npt.NDArray[Any]]:
