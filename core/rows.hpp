@@ -201,7 +201,7 @@ constexpr int64_t PAIRS_AHEAD = 16;
 [[gnu::always_inline]] inline void prefetch_listed(const Model& model, const int64_t* pairs, int64_t i, int64_t hi) {
     if (i + PAIRS_AHEAD < hi) {
         prefetch_row(model, pairs[i + PAIRS_AHEAD]);
-        __builtin_prefetch(model.rewards + pairs[i + PAIRS_AHEAD]);
+        if (!model.rewards_on_successors) __builtin_prefetch(model.rewards + pairs[i + PAIRS_AHEAD]);
     }
     if (i + 2 * PAIRS_AHEAD < hi) __builtin_prefetch(model.indptr + pairs[i + 2 * PAIRS_AHEAD]);
 }

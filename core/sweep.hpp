@@ -158,7 +158,7 @@ template <class Set, class Use>
 inline void solve_pairs(const Set& set, const Model& model, Levels levels, const double* outcome, PairList list,
                         int64_t lo, int64_t hi, const double* memory, Accuracy accuracy, Block& block, Use use) {
     const auto prefetch_numbers = [&](int64_t pair) {
-        __builtin_prefetch(model.rewards + pair);
+        if (!model.rewards_on_successors) __builtin_prefetch(model.rewards + pair);
         for (int m = 0; m < Set::MEMORY; ++m) __builtin_prefetch(memory + m * model.n_pairs + pair, 1);
     };
     int64_t order[WINDOW];

@@ -122,6 +122,8 @@ public:
         require(view.count && view.dual && view.lower && view.eta && view.floor && view.centre && view.eta_lower &&
                     view.weight_lower && view.policy && view.v_lower && view.v_upper,
                 "a certificate needs its tables");
+        require(!view.margin_lower || (view.margin_upper && view.by_spread && view.by_reach && view.most),
+                "there must be tables of the margins");
         require(are_all_known(), "every table must be one that certificates know");
     }
 };
@@ -131,16 +133,40 @@ struct SettingsArrays {
     LearnerSettings view;
 };
 
+template <class Price>
+void require_tables(const LearnerState& tables, const SettingsArrays& settings, bool is_averaged) {
+    require(settings.view.shared_level || static_cast<int64_t>(settings.levels.size()) == tables.n_pairs,
+            "levels must be one number or one per pair");
+    require(is_averaged ? tables.average && tables.shared_error && (!Price::ROBUST || tables.lowest)
+                        : tables.eta != nullptr,
+            "the default learner needs average, shared_error and lowest, the printed algorithms eta");
+    require(!tables.lowest || !settings.view.inside || tables.lowest_reward || tables.lowest_offset,
+            "there must be a table of the lowest rewards");
+    require(!is_averaged || !tables.lowest || !Price::SMOOTH ||
+                (tables.offset && tables.curvature && tables.lowest_count),
+            "there must be tables of the dual variable");
+    require(is_averaged || !tables.average == !tables.averaged,
+            "there must be a table of how many iterates are averaged");
+    require(!settings.view.constrained || (tables.weight && (!Price::SMOOTH || tables.excess)),
+            "there must be tables of the weight");
+}
+
+template <class Price> void require_evidence(const Evidence& evidence, const LearnerSettings& settings) {
+    require(!Price::SMOOTH || evidence.ratio, "there must be sums of the ratio");
+    require(!settings.constrained || (evidence.weight && evidence.cost && evidence.tilted && evidence.outcome),
+            "there must be weights and sums of a ball");
+}
+
 // Learners and refiners of one kind; they read tables, settings and schedules that are kept alive.
-template <class Base, class Made, class Bound, class PriceOf>
+template <class Base, class Made, bool AVERAGED, class Bound, class PriceOf>
 void bind_learner(nb::class_<Bound>& bound, PriceOf price_of, const char* name) {
     bound.def(
         name,
         [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings, const Steps& q_steps,
                    const Steps& eta_steps) -> std::unique_ptr<Base> {
-            require(settings.view.shared_level || static_cast<int64_t>(settings.levels.size()) == tables.view.n_pairs,
-                    "levels must be one number or one per pair");
-            return std::make_unique<Made>(price_of(self), settings.view, tables.view, q_steps, eta_steps);
+            const auto price = price_of(self);
+            require_tables<std::remove_const_t<decltype(price)>>(tables.view, settings, AVERAGED);
+            return std::make_unique<Made>(price, settings.view, tables.view, q_steps, eta_steps);
         },
         nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
 }
@@ -151,7 +177,9 @@ void bind_evidence_learner(nb::class_<Bound>& bound, PriceOf price_of, const cha
         name,
         [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
                    const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
-            return std::make_unique<Made>(price_of(self), settings.view, tables.view, evidence.view);
+            const auto price = price_of(self);
+            require_evidence<std::remove_const_t<decltype(price)>>(evidence.view, settings.view);
+            return std::make_unique<Made>(price, settings.view, tables.view, evidence.view);
         },
         nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
 }
@@ -187,9 +215,9 @@ template <class Bound, class PriceOf> void bind_dual(nb::class_<Bound>& bound, P
 // Learners of a set's price, which `price_of` makes from the bound object.
 template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& bound, PriceOf price_of) {
     using Price = decltype(price_of(std::declval<const Bound&>()));
-    bind_learner<Learner, Follower<Price>>(bound, price_of, "follower");
-    bind_learner<Learner, PrintedFollower<Price>>(bound, price_of, "printed");
-    bind_learner<Refiner, RefinerOf<Price>>(bound, price_of, "refiner");
+    bind_learner<Learner, Follower<Price>, true>(bound, price_of, "follower");
+    bind_learner<Learner, PrintedFollower<Price>, false>(bound, price_of, "printed");
+    bind_learner<Refiner, RefinerOf<Price>, false>(bound, price_of, "refiner");
     bind_evidence_learner<Certifier<Price>>(bound, price_of, "certifier");
     bind_evidence_learner<MarginLearner<Price>>(bound, price_of, "margin_learner");
     if constexpr (Price::SMOOTH) bind_dual(bound, price_of);

@@ -175,3 +175,13 @@ def test_a_killed_run_takes_up_where_it_stopped(tmp_path: Path) -> None:
     assert (said, complaints) == ("[0, 1, 4, 9, 16, 25]\n", "")
     assert runs.read_text().split() == ["2", "3", "4", "5"]
     assert not [path for path in folder.iterdir() if path.name.startswith(".part-")]
+
+
+def test_a_result_that_is_not_there_is_never_loaded(tmp_path: Path) -> None:
+    """Loading it may make something of nothing, which would be taken for a result."""
+
+    def load(path: Path) -> int:
+        return int(path.read_text()) if path.exists() else 0
+
+    kept = Kept(Serial(), tmp_path, lambda path, result: path.write_text(str(result)), load, ".txt")
+    assert kept.map(abs, [-1, -2]) == [1, 2]

@@ -454,3 +454,10 @@ def test_missing_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modul
         ImportError, match=rf"{module} must be installed to read .*: pip install 'robustmdp\[{extra}\]'"
     ):
         read_log("minari:walk-v0" if module == "minari" else file)
+
+
+def test_a_nested_column_of_a_log_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"state": [[0]], "action": [0], "next_state": [0], "reward": [1.0]})
+    pq.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"^column 'state' of log.parquet must hold numbers or words: it holds list<"):
+        read_log(tmp_path / "log.parquet")

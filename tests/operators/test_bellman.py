@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -204,3 +205,14 @@ def test_bounds_hold_where_squares_are_zero(divergence: rm.FDivergence) -> None:
     wanted = rm.solve(rm.MDP.from_arrays(transitions, rewards, 0.9), ambiguity, tol=1e-9)
     found = rm.solve(rm.MDP.from_arrays(transitions, 1e-200 * rewards, 0.9), ambiguity)
     assert (np.abs(found.value - 1e-200 * wanted.value) <= found.error_bound).all()
+
+
+class Mine(rm.RobustBellman):
+    """An operator of somebody else."""
+
+
+def test_a_copy_keeps_the_class() -> None:
+    bellman = Mine(rm.problems.chain(), rm.Penalized(rm.KL(), 1.0), threads=1)
+    again = pickle.loads(pickle.dumps(bellman))
+    assert type(again) is type(copy.copy(bellman)) is Mine
+    assert again.threads == 1

@@ -118,8 +118,8 @@ class L1(_Ball):
     def on_part(self, model: Any, states: slice, transitions: slice | IntArray) -> L1:
         level = self.level if isinstance(self.level, float) else self.level[states]
         if self.weights is None or self._is_by_state(model):
-            return L1(level, weights=self.weights, support=self.support)
-        return L1(level, weights=self.weights[transitions])
+            return type(self)(level, weights=self.weights, support=self.support)
+        return type(self)(level, weights=self.weights[transitions])
 
     @property
     def names_states(self) -> bool:

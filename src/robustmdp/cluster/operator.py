@@ -58,6 +58,8 @@ class ShardedChain(Handle):
 class ShardedChains:
     """Solves chains: span-corrected sweeps where mixing is fast, otherwise BiCGSTAB."""
 
+    loosest = 0.03  # of the bound: each product with a chain costs an exchange
+
     def __init__(self, can_end: bool, *, by_graph: bool = False) -> None:
         del by_graph  # the shards sweep at once, in no order
         self._can_end = can_end

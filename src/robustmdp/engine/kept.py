@@ -67,6 +67,9 @@ class Kept(Ordered):
             leftover.unlink(missing_ok=True)
         missing = []
         for path, positions in places.items():
+            if not path.exists():  # a `load` of somebody else may take that for a result
+                missing.append(path)
+                continue
             try:
                 result = self.load(path)
             except (ValueError, EOFError, OSError):

@@ -84,9 +84,12 @@ class _Workers(Batch):
                     if thread.name == _FEEDER:
                         thread.join(_SECONDS)
 
+    def hand_out(self, room: int) -> None:
+        with _block_interrupts():  # what was submitted must be known to be under way
+            super().hand_out(room)
+
     def submit(self, item: bytes) -> Any:
-        with _block_interrupts():
-            return self._executor.submit(run_task, self.dumps, self.packed_task, item)
+        return self._executor.submit(run_task, self.dumps, self.packed_task, item)
 
     def _collect(self) -> Iterator[tuple[int, Any]]:
         """What has ended, the good results first: they are not to be lost with the bad."""

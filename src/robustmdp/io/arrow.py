@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -55,17 +55,33 @@ def check_rows(file: Any, path: Path) -> int:
 def check_chunks(file: Any, path: Path, columns: Iterable[str]) -> None:
     """Refuse columns of which a part that is read at once is far larger than the file."""
     wanted, most = set(columns), max(_SMALL_CHUNK, _EXPANSION * path.stat().st_size)
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            try:
-                name = chunk.path_in_schema
-            except UnicodeDecodeError:
-                continue
-            if name in wanted and chunk.total_uncompressed_size > most:
+    for number in range(file.metadata.num_row_groups):
+        is_small = file.metadata.row_group(number).total_byte_size <= most
+        for name, chunk in column_chunks(file, path, number, wanted, tries=is_small).items():
+            if chunk.total_uncompressed_size > most:
                 _checks.fail(
                     f"column {name!r} of {path.name} must take at most {most >> 20:,} MB in a row group: "
                     f"it tells of {chunk.total_uncompressed_size >> 20:,}"
                 )
+
+
+def column_chunks(file: Any, path: Path, number: int, wanted: Collection[str], *, tries: bool = True) -> dict[str, Any]:
+    """What a row group tells of its columns, by name; `tries` reads a row of them first.
+
+    Asked for a damaged column, pyarrow ends the process; when it reads one, it raises an error.
+    """
+    places = {}
+    for place in range(file.metadata.num_columns):
+        try:
+            name = file.schema.column(place).path
+        except UnicodeDecodeError:
+            continue
+        if name in wanted:
+            places[name] = place
+    if tries:
+        next(whole_batches(file.iter_batches(1, [number], list(places), use_threads=False), path.name), None)
+    group = file.metadata.row_group(number)
+    return {name: group.column(place) for name, place in places.items()}
 
 
 def whole_batches(batches: Iterable[Any], name: str) -> Iterator[Any]:

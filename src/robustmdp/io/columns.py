@@ -20,7 +20,7 @@ from robustmdp.io.text import NUMBER, WHOLE, shown
 from robustmdp.models import naming
 from robustmdp.models.assembly import Block
 from robustmdp.models.columns import Place, array_of
-from robustmdp.models.headers import find_model_columns, kind_of_table
+from robustmdp.models.headers import ENDINGS, find_model_columns, kind_of_table
 from robustmdp.models.transitions import RawColumns
 
 _WHOLE = 2.0**53  # from here on not every whole number is a float
@@ -157,10 +157,11 @@ Source: TypeAlias = TransitionTable | Columns
 def _find_columns(present: Sequence[str], name: str) -> dict[str, str]:
     """As `find_model_columns`; endings in a column of their own are refused, not ignored."""
     found = find_model_columns(present, name)
+    endings = [own for own in present if own.lower() in ENDINGS]
     _checks.must(
-        "terminated" not in present,
-        f"{name} must hold no column 'terminated', which files of models do not have: read it as a table, and give "
-        "that to rm.MDP.from_frame",
+        not endings,
+        f"{name} must hold no column {''.join(endings[:1])!r}, which files of models do not have: read it as a table, "
+        "and give that with a column 'terminated' to rm.MDP.from_frame",
     )
     return found
 

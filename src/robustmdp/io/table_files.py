@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from robustmdp import _checks
-from robustmdp.io.arrow import ahead, check_chunks, check_rows, parquet_file, pyarrow, whole_batches
+from robustmdp.io.arrow import ahead, check_chunks, check_rows, column_chunks, parquet_file, pyarrow, whole_batches
 from robustmdp.io.text import NUMBER, TEXT, WHOLE, is_number, open_text, quote_error, shown
 from robustmdp.models.columns import Column, Words
 from robustmdp.models.frames import from_arrow, is_text
@@ -219,6 +219,7 @@ class ParquetTable(TableFile):
     """A Parquet file, one transition per row."""
 
     length: int
+    has_words: bool
 
     @staticmethod
     def open(path: Path, find: FindColumns) -> ParquetTable:
@@ -226,11 +227,17 @@ class ParquetTable(TableFile):
         with parquet_file(path) as file:
             columns = find(tuple(file.schema_arrow.names), path.name)
             kinds = {name: file.schema_arrow.field(own).type for name, own in columns.items()}
+            for name, kind in kinds.items():
+                right = "numbers or words" if name in chain.from_iterable(KINDS.values()) else "numbers"
+                _checks.must(
+                    not pyarrow().types.is_nested(kind),
+                    f"column {columns[name]!r} of {path.name} must hold {right}: it holds {kind}",
+                )
             check_chunks(file, path, columns.values())
             rows = int(file.metadata.num_rows)
         _checks.must(rows > 0, f"{path.name} must hold at least one transition: got none")
         states, actions = (all(is_text(kinds[name]) for name in listed) for listed in KINDS.values())
-        return ParquetTable(path, columns, (states, actions), rows)
+        return ParquetTable(path, columns, (states, actions), rows, any(map(is_text, kinds.values())))
 
     def check_numbers(self) -> None:
         """Refuse columns of other types than numbers, but for names, before anything is read."""
@@ -253,20 +260,17 @@ class ParquetTable(TableFile):
 
     def sizes(self) -> tuple[int, int] | None:
         """From the statistics that most writers leave in the file."""
+        largest = dict.fromkeys(INDICES, 0)
+        wanted = [self.columns[name] for name in INDICES]
         with parquet_file(self.path) as file:
-            groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
-        largest: dict[str, int] = {}
-        for name in INDICES:
-            for group in groups:
-                try:
-                    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
-                except UnicodeDecodeError:
-                    return None
-                statistics = getattr(columns.get(self.columns[name]), "statistics", None)
-                top = statistics.max if statistics is not None and statistics.has_min_max else None
-                if group.num_rows > 0 and not (isinstance(top, int) and top >= 0):
-                    return None
-                largest[name] = max(largest.get(name, 0), top or 0)
+            for number in range(file.metadata.num_row_groups):
+                found = column_chunks(file, self.path, number, wanted)
+                for name in INDICES:
+                    statistics = getattr(found.get(self.columns[name]), "statistics", None)
+                    top = statistics.max if statistics is not None and statistics.has_min_max else None
+                    if file.metadata.row_group(number).num_rows > 0 and not (isinstance(top, int) and top >= 0):
+                        return None
+                    largest[name] = max(largest[name], top or 0)
         return max(largest["state"], largest["next_state"]) + 1, largest["action"] + 1
 
     def place(self, name: str, row: int) -> str:
@@ -295,8 +299,9 @@ class ParquetTable(TableFile):
                 start -= file.metadata.row_group(group).num_rows
                 group += 1
             groups = range(group, file.metadata.num_row_groups)
-            # Group by group: batches of numbers would go on beyond a group, those of words would not.
-            batches = chain.from_iterable(file.iter_batches(BLOCK, [i], [own], use_threads=False) for i in groups)
+            # Batches of numbers go on beyond a row group, those of words do not: with both, group by group.
+            together = [[i] for i in groups] if self.has_words else [list(groups)] if groups else []
+            batches = chain.from_iterable(file.iter_batches(BLOCK, each, [own], use_threads=False) for each in together)
             parts = (batch.column(0) for batch in whole_batches(batches, self.name))
             with contextlib.closing(ahead(map(from_arrow, _skip(parts, start)))) as values:
                 yield values

@@ -108,12 +108,14 @@ class _CountState(TransitionState):
             self.extent[index] = min(low, rewards.min()), max(high, rewards.max())
 
     def _number_endings(self, rewards: FloatArray, ended: BoolArray) -> IntArray:
-        """The number of each ending's reward, 0 elsewhere."""
+        """The number of each ending's reward in the order in which they first came, 0 elsewhere."""
         most = min(_ENDINGS, self._shape.n_states) - 1
         numbers = np.zeros(len(rewards), np.int64)
         if ended.any():
-            known, place = np.unique(rewards[ended], return_inverse=True)
-            found = [min(self._endings.setdefault(float(r), len(self._endings)), most) for r in known]
+            known, first, place = np.unique(rewards[ended], return_index=True, return_inverse=True)
+            for at in np.argsort(first):
+                self._endings.setdefault(float(known[at]), len(self._endings))
+            found = [min(self._endings[float(reward)], most) for reward in known]
             numbers[ended] = np.array(found)[place]
         return numbers
 

@@ -65,7 +65,10 @@ class _Formula:
 
     def __post_init__(self) -> None:
         _types.check_fields(self)
-        for name, value in vars(self).items():
+        for name in ("size", "scale", "power", "offset", "cap"):
+            if not hasattr(self, name):
+                continue
+            value = getattr(self, name)
             if name == "power":
                 most = self.most_power
                 _checks.must(0.0 <= value <= most, f"power must lie in [0, {most:g}]: got {value:g}")

@@ -284,6 +284,7 @@ class PrintedGenerativeState(_PrintedState):
         setting = setting_of(learner.ambiguity, source.shape)
         self.q_steps, self._eta_steps = learner.q_steps.resolve(setting), learner.eta_steps.resolve(setting)
         self._inner_steps_at, self._fresh = learner.inner_steps_at, not learner.warm_start
+        self._inner_steps = None if callable(learner.inner_steps) else learner.inner_steps_at(source.shape, 1)
         self._v = np.zeros((replications, source.shape.n_states + 1))
         self.tables["drawn"] = np.zeros(replications, np.int64)
 
@@ -299,7 +300,9 @@ class PrintedGenerativeState(_PrintedState):
         return count
 
     def _sweep(self, source: Source, iteration: int) -> None:
-        shape, inner_steps = self._shape, self._inner_steps_at(self._shape, iteration)
+        shape, inner_steps = self._shape, self._inner_steps
+        if inner_steps is None:
+            inner_steps = self._inner_steps_at(shape, iteration)
         q = self.tables["q"].reshape(len(self._v), shape.n_pairs)
         best = np.maximum.reduceat(q, shape.state_ptr[:-1], axis=1)
         np.clip(best, *shape.value_range, out=self._v[:, :-1])

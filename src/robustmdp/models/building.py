@@ -13,7 +13,7 @@ from robustmdp._arrays import BoolArray, FloatArray, IndexArray
 from robustmdp.models import columns, consistency, naming, row_sums
 from robustmdp.models.assembly import Block, Parts, Wording, assemble, check_actions, parts_of
 from robustmdp.models.frames import Frame
-from robustmdp.models.headers import OUTCOME, find_model_columns
+from robustmdp.models.headers import ENDINGS, OUTCOME, find_model_columns
 from robustmdp.models.naming import Names
 
 
@@ -137,6 +137,10 @@ def from_frame(frame: Any, discount: float) -> Parts:
     found = find_model_columns(table.names, "the frame")
     _checks.must(
         "outcome" not in found, f"the frame must hold one model: choose one of column {OUTCOME!r} and drop the column"
+    )
+    other = next((name for name in table.names if name.lower() in ENDINGS and name != "terminated"), None)
+    _checks.must(
+        other is None, f"the frame must call the column {other!r} 'terminated' if it marks endings, or drop it"
     )
     ended = table.column("terminated") if "terminated" in table.names else None
     given = tuple(table.column(found[name]) for name in columns.NAMES)

@@ -24,6 +24,7 @@ MODEL_COLUMNS = {
     "reward": "reward",
 }
 OUTCOME = "idoutcome"
+ENDINGS = (*LOG_COLUMNS["terminated"], "done")  # what a column that marks endings may be called
 _TIMES = ("done", "truncated", "truncation", "timeout", "episode", "episode_id", "step", "timestep", "time", "t")
 # No model has these: the other names of a log's columns, and those that tell when something happened.
 _ONLY_IN_LOGS = {*_TIMES, *(name for names in LOG_COLUMNS.values() for name in names)} - set(MODEL_COLUMNS)

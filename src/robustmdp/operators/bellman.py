@@ -189,7 +189,7 @@ class RobustBellman:
         return best + self.mdp.discount * level
 
     def sweep(self, v: npt.ArrayLike, value: FloatArray, best: IntArray) -> None:
-        """value = T v and best = the pair that attains it, or the likeliest one, both (S,), allocating nothing."""
+        """value = T v and best = the pair that attains it, or the likeliest one, both (S,)."""
         self._set_values(v)
         self._inner.sweep(value, best)
         self.rows += self.mdp.n_pairs
@@ -204,7 +204,7 @@ class RobustBellman:
     def bracket(self, v: FloatArray, policy: PolicyRows | None = None, *, keep_q: bool = True) -> Bracket:
         """Bounds of T v, or of T^pi v, that inexact inner solves and rounding cannot break.
 
-        Without `keep_q` those of pairs lie where the next sweep writes.
+        Without `keep_q` those of pairs may lie where the next sweep writes.
         """
         self._set_values(v)
         self.rows += self.mdp.n_pairs
@@ -305,7 +305,7 @@ class RobustBellman:
         return out
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(RobustBellman, threads=self.threads), (self.mdp, self.ambiguity), {"_given": self._given}
+        return partial(type(self), threads=self.threads), (self.mdp, self.ambiguity), {"_given": self._given}
 
     def __repr__(self) -> str:
         return f"RobustBellman on {self.mdp.n_states:,} states and {self.mdp.n_pairs:,} pairs, {self.ambiguity}"

@@ -180,7 +180,7 @@ class PinnedBellman(RobustBellman):
         super()._set_values(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kind = partial(PinnedBellman, forbidden=self.forbidden, threads=self.threads)
+        kind = partial(type(self), forbidden=self.forbidden, threads=self.threads)
         return kind, (self.mdp, self.ambiguity, self.pinned, self.values)
 
 

@@ -12,6 +12,7 @@ from robustmdp import _core
 from robustmdp._arrays import FloatArray
 from robustmdp.operators.bellman import Chain
 
+CLOSEST = 1e-3  # of the bound, where a step of policy iteration solves a chain
 TRIAL_SWEEPS = 12
 MOST_SWEEPS = 150
 _MOST_CLIMBS = 100  # Krylov steps that cost as much as a factorisation
@@ -25,6 +26,8 @@ class ChainSolver:
 
     With `by_graph` states are ordered by the chain's graph, otherwise by their values.
     """
+
+    loosest = CLOSEST  # products with a chain cost little beside a sweep over all actions
 
     def __init__(self, can_end: bool, *, by_graph: bool = False) -> None:
         self._can_end = can_end

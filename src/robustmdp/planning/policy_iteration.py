@@ -9,13 +9,12 @@ from robustmdp import _checks, _types
 from robustmdp._arrays import FloatArray
 from robustmdp.operators import RobustBellman
 from robustmdp.operators.policy import PolicyRows
-from robustmdp.planning.linear import ChainSolver
+from robustmdp.planning.linear import CLOSEST, ChainSolver
 from robustmdp.planning.run import Progress, Stall
 
 _SHRINKS = 0.7  # a joint step is kept if the bound falls to this share of what it was
 _NOMINAL_ACCURACY = 1e-3  # of the values: the nominal solution is only a start
-_JOINT_ACCURACY = 0.1  # of what the last joint step left of the bound: chains are solved closely once steps help much
-_CLOSEST, _LOOSEST = 1e-3, 0.03  # of the bound
+_JOINT_ACCURACY = 0.1  # of what the last joint step left of the bound: no step helps more than its chain is exact
 _OPENING = 1  # sweeps before the first joint step
 _RETRY_SWEEPS = 4
 _PATIENCE = 4
@@ -144,9 +143,10 @@ class Work:
         """Fix the greedy policy and nature's answer to it at v, solve that chain."""
         chain = self.bellman.chain(self._policy_of(progress), progress.v)
         bound, before = progress.error_bound, self._bound
-        share = _JOINT_ACCURACY * bound / before if before > 0.0 else _LOOSEST
+        share = _JOINT_ACCURACY * bound / before if before > 0.0 else self.linear.loosest
         self._bound = bound
-        accuracy = max(min(max(share, _CLOSEST), _LOOSEST) * bound, self._floor(progress))
+        share = min(max(share, CLOSEST), self.linear.loosest)
+        accuracy = max(share * bound, self._floor(progress))
         return self.linear.solve(chain, progress.centred(), accuracy)
 
     def nested(self, progress: Progress) -> Progress:

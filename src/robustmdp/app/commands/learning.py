@@ -60,7 +60,8 @@ def learn(problem: str | None, as_json: bool, quiet: bool, rows: int, **options:
     out = options["out"]
     words.check_out(out, *words.TABLES)
     words.check_out(options["checkpoint"], option="--checkpoint", besides=("resume",))
-    title = f"resumed from {options['resume']}" if options["resume"] else problem or options["log"]
+    is_resumed = options["resume"] is not None
+    title = f"resumed from {options['resume']}" if is_resumed else problem or options["log"]
     with Bar(quiet, LEARNING) as bar:
 
         def report(progress: Any) -> None:
@@ -68,7 +69,7 @@ def learn(problem: str | None, as_json: bool, quiet: bool, rows: int, **options:
             text = f"{progress.samples:,} samples{error}, {progress.rate:,.0f}/s"
             bar.show(text, progress.step / progress.steps if progress.steps else None)
 
-        learner, solution, error = (_resume if options["resume"] else _run)(problem, report, options)
+        learner, solution, error = (_resume if is_resumed else _run)(problem, report, options)
     if out is not None:
         rm.write(solution, out)
     if as_json:

@@ -236,7 +236,8 @@ def parse_set(
         typed[level] = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     given = [name for name in _LEVELS if typed[name]]
     given += [option for option in ("support", "distance") if options.get(option) is not None]
-    name = _name_of(options.get("set_name"), given, spelled)
+    levels_of_divergence = [spelled[level] for level in ("weight", "radius") if level in options]
+    name = _name_of(options.get("set_name"), given, spelled, levels_of_divergence)
     is_shared = _is_shared(options.get("rectangular"), name)
     choice = SetChoice(
         name,
@@ -275,12 +276,15 @@ def _is_shared(word: str | None, name: str | None) -> bool:
     return True
 
 
-def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str]) -> str | None:
-    """The set by its name, or the one that a weight or a radius alone implies; None where nothing was asked for."""
+def _name_of(word: str | None, given: list[str], spelled: Mapping[str, str], levels: Sequence[str]) -> str | None:
+    """The set by its name, or the one that a weight or a radius alone implies; None where nothing was asked for.
+
+    `levels` are the options that a divergence's level has in this command.
+    """
     if word is not None:
         if word.lower() not in SETS and _added(word) is None:
-            if word.lower() in DIVERGENCES:
-                how = f"--divergence {word} with --weight or --radius"
+            if word.lower().partition(":")[0] in (*DIVERGENCES, "cr") or _plugins.find("divergence", word) is not None:
+                how = f"--divergence {word}" + (f" with {_listed(levels, 'or')}" if levels else "")
                 _checks.fail(f"--set must name a set, and {word} is a divergence: give {how} instead")
             _checks.nearest("--set", word, [*SETS, *_plugins.names("set")])
         return word.lower()

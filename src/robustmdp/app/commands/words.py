@@ -114,7 +114,11 @@ def kind_of_table(word: str) -> Literal["log", "model", "either", None]:
 def refuse_log(word: str) -> None:
     """Refuse a log where a model is wanted."""
     how = f"robustmdp estimate {shlex.quote(word)} --out model.csv"
-    _checks.must(kind_of_table(word) != "log", f"{word} must be a model, not a log: make one of it with {how}")
+    _checks.must(
+        kind_of_table(word) != "log",
+        f"{word} must be a model, not a log: make one of it with {how}; if it is a model, drop the columns that only "
+        "a log has",
+    )
 
 
 def check_log(word: str) -> None:

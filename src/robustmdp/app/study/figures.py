@@ -12,7 +12,12 @@ from robustmdp.app.study.study import Study, Sweep
 from robustmdp.table import Table
 
 # plotly's Dark2: at least 3:1 against white, and told apart by the common kinds of colour blindness.
-_COLOURS = ("rgb(27,158,119)", "rgb(217,95,2)", "rgb(117,112,179)", "rgb(231,41,138)", "rgb(102,166,30)")
+_COLOURS = tuple(
+    f"rgb({colour})"
+    for colour in (
+        "27,158,119", "217,95,2", "117,112,179", "231,41,138", "102,166,30", "230,171,2", "166,118,29", "102,102,102",
+    )
+)  # fmt: skip
 WORST_CASE = "worst case, "  # how names of families begin whose worlds answer to the policy
 
 
