@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from benchmarks.spread import Spread
 AMBIGUITY = rm.Penalized(rm.ChiSquare(), 1.0)
 SWEEPS = 12
 TOL = 1e-4
-REPEATS = 3
+ROUNDS, REPEATS = 2, 2  # of both in turn, since a machine is not equally fast all the time
 STORE = 400_000_000  # bytes of a node's object store
 TOY = {"scale": 0.001}
 LARGE = 1e8  # transitions from which on bars hold
@@ -54,23 +54,27 @@ def figures(scale: float = 1.0) -> Iterator[Figure]:
 
 
 def two_nodes(engine: Any, model: Spread) -> Iterator[Figure]:
-    alone = Times(*json.loads(in_own_process("alone", model)))
     with Sampler("ray::RayShard") as memory:
         time_solves(Spread(1000, 2, 5).source(), engine)  # what processes hold without a model
         time.sleep(0.2)
-        shard_before, driver_before = memory.largest, anonymous(Path("/proc/self"))
-        memory.reset()
-        together = time_solves(model.source(), engine)
+        shard_before, shard, driver, rounds = memory.largest, 0, 0, []
+        for _ in range(ROUNDS):
+            alone = Times(*json.loads(in_own_process("alone", model)))
+            memory.reset()
+            before = anonymous(Path("/proc/self"))
+            rounds.append((alone, time_solves(model.source(), engine)))
+            shard, driver = max(shard, memory.largest - shard_before), max(driver, memory.own - before)
+    alone, together = map(best_of, zip(*rounds, strict=True))
     if abs(together.value - alone.value) > together.error + alone.error:
         raise RuntimeError(f"both must have one value within their bounds: got {alone} and {together}")
     name, vector = f"{model.nnz:.2g} transitions, {model.n_states:.2g} states, 2 nodes", 8 * model.n_states
-    sweep, solve, driver, shard = (1.6, 1.4, 6.0, 1.0) if model.nnz >= LARGE else (None,) * 4
-    yield Figure(f"{name}: one process / a sweep", alone.sweep / together.sweep, sweep, at_most=False)
-    yield Figure(f"{name}: one process / policy iteration", alone.solve / together.solve, solve, at_most=False)
+    bars = (1.6, 1.4, 6.0, 1.0) if model.nnz >= LARGE else (None,) * 4
+    yield Figure(f"{name}: one process / a sweep", alone.sweep / together.sweep, bars[0], at_most=False)
+    yield Figure(f"{name}: one process / policy iteration", alone.solve / together.solve, bars[1], at_most=False)
     yield Figure(f"{name}: a sweep", together.sweep, unit="s")
-    yield Figure(f"{name}: driver's memory / a vector of values", (memory.own - driver_before) / vector, driver)
+    yield Figure(f"{name}: driver's memory / a vector of values", driver / vector, bars[2])
     room = 1.3 * model.nbytes / 2 + 3 * vector
-    yield Figure(f"{name}: a shard's memory / (1.3 rows + 3 vectors)", (memory.largest - shard_before) / room, shard)
+    yield Figure(f"{name}: a shard's memory / (1.3 rows + 3 vectors)", shard / room, bars[3])
 
 
 def time_solves(source: Any, engine: Any = None, **settings: Any) -> Times:
@@ -84,7 +88,12 @@ def time_solves(source: Any, engine: Any = None, **settings: Any) -> Times:
 
     rm.solve(source, AMBIGUITY, solver=rm.ValueIteration(), callback=stamp, **how)
     sweep = float(np.diff(stamps).min())
-    return min((time_policy_iteration(source, sweep, how) for _ in range(REPEATS)), key=lambda times: times.solve)
+    return best_of([time_policy_iteration(source, sweep, how) for _ in range(REPEATS)])
+
+
+def best_of(times: Sequence[Times]) -> Times:
+    """The least of each time."""
+    return times[0]._replace(sweep=min(each.sweep for each in times), solve=min(each.solve for each in times))
 
 
 def time_policy_iteration(source: Any, sweep: float, how: dict[str, Any]) -> Times:
