@@ -21,7 +21,7 @@ constexpr double EPS = std::numeric_limits<double>::epsilon();
 
 typedef double Lanes __attribute__((vector_size(32)));
 typedef double LooseLanes __attribute__((vector_size(32), aligned(8)));  // at any address
-typedef int64_t LaneBits __attribute__((vector_size(32)));  // as a mask: all bits set where true
+typedef int64_t LaneBits __attribute__((vector_size(32)));               // as a mask: all bits set where true
 typedef uint64_t LaneWords __attribute__((vector_size(32)));
 
 template <class T> struct LaneTraits;

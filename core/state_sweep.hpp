@@ -54,8 +54,8 @@ void sweep_states(const Set& set, const Model& model, Levels levels, const doubl
 
 // value = the worst case of a policy, (n_pairs,) probabilities.
 template <class Set>
-void evaluate_states(const Set& set, const Model& model, Levels levels, const double* outcome,
-                     const double* policy, int64_t lo, int64_t hi, const double* memory, double* value) {
+void evaluate_states(const Set& set, const Model& model, Levels levels, const double* outcome, const double* policy,
+                     int64_t lo, int64_t hi, const double* memory, double* value) {
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
         recall_policy(rows, policy, work);
         value[s] = model.sign * (rows.floor + set.solve_given(rows, level, Accuracy::FAST, work));
@@ -66,9 +66,9 @@ void evaluate_states(const Set& set, const Model& model, Levels levels, const do
 // Certified lower <= value <= upper of each state: of the policy if it is `given`, else of the best one, which is then
 // written. q = r + E outcome under nature's answer, (n_pairs,). `scale` bounds |r| and |discount v|.
 template <class Set>
-void bracket_states(const Set& set, const Model& model, Levels levels, const double* outcome, double scale,
-                    bool given, int64_t lo, int64_t hi, const double* memory, double* policy, double* lower,
-                    double* upper, double* q) {
+void bracket_states(const Set& set, const Model& model, Levels levels, const double* outcome, double scale, bool given,
+                    int64_t lo, int64_t hi, const double* memory, double* policy, double* lower, double* upper,
+                    double* q) {
     const double rounding = 8.0 * EPS * scale;
     const auto use = [&](int64_t s, const StateRows& rows, double level, auto& work) {
         Bounds<double> bounds{};

@@ -164,8 +164,7 @@ private:
 
     Rows<double> summarise(Work& work) const {
         Rows<double> row = make_rows<double>(work.row.data(), work.row.data() + work.length, work.length, 1);
-        if constexpr (Set::COLUMNS > 0)
-            row.columns = set_.column(0), row.column_size = set_.column(1) - set_.column(0);
+        if constexpr (Set::COLUMNS > 0) row.columns = set_.column(0), row.column_size = set_.column(1) - set_.column(0);
         return row;
     }
 

@@ -193,7 +193,6 @@ private:
         const double slope = used - radius;
         return {lam, lam > 0.0 ? total + lam * slope : total, used, slope};
     }
-
 };
 
 }  // namespace robustmdp

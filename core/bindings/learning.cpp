@@ -36,8 +36,7 @@ void require_possible(const LearnerState& tables, const Transition& seen) {
 }
 
 void require_possible(const LearnerState& tables, const Transitions& seen) {
-    for (int64_t at = 0; at < seen.length * tables.replications; ++at)
-        require_possible(tables, seen[at]);
+    for (int64_t at = 0; at < seen.length * tables.replications; ++at) require_possible(tables, seen[at]);
 }
 
 void bind_records(nb::module_& m) {

@@ -122,8 +122,6 @@ public:
         require(view.count && view.dual && view.lower && view.eta && view.floor && view.centre && view.eta_lower &&
                     view.weight_lower && view.policy && view.v_lower && view.v_upper,
                 "a certificate needs its tables");
-        require(!view.margin_lower || (view.margin_upper && view.by_spread && view.by_reach && view.most),
-                "there must be tables of the margins");
         require(are_all_known(), "every table must be one that certificates know");
     }
 };
@@ -151,7 +149,11 @@ void require_tables(const LearnerState& tables, const SettingsArrays& settings, 
             "there must be tables of the weight");
 }
 
-template <class Price> void require_evidence(const Evidence& evidence, const LearnerSettings& settings) {
+template <class Price>
+void require_evidence(const Evidence& evidence, const LearnerSettings& settings, bool has_margins) {
+    require(!has_margins || (evidence.margin_lower && evidence.margin_upper && evidence.by_spread &&
+                             evidence.by_reach && evidence.most),
+            "there must be tables of the margins");
     require(!Price::SMOOTH || evidence.ratio, "there must be sums of the ratio");
     require(!settings.constrained || (evidence.weight && evidence.cost && evidence.tilted && evidence.outcome),
             "there must be weights and sums of a ball");
@@ -171,14 +173,14 @@ void bind_learner(nb::class_<Bound>& bound, PriceOf price_of, const char* name) 
         nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>());
 }
 
-template <class Made, class Bound, class PriceOf>
+template <class Made, bool HAS_MARGINS, class Bound, class PriceOf>
 void bind_evidence_learner(nb::class_<Bound>& bound, PriceOf price_of, const char* name) {
     bound.def(
         name,
         [price_of](const Bound& self, const LearnerArrays& tables, const SettingsArrays& settings,
                    const EvidenceArrays& evidence) -> std::unique_ptr<Learner> {
             const auto price = price_of(self);
-            require_evidence<std::remove_const_t<decltype(price)>>(evidence.view, settings.view);
+            require_evidence<std::remove_const_t<decltype(price)>>(evidence.view, settings.view, HAS_MARGINS);
             return std::make_unique<Made>(price, settings.view, tables.view, evidence.view);
         },
         nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>());
@@ -218,8 +220,8 @@ template <class Bound, class PriceOf> void bind_learners(nb::class_<Bound>& boun
     bind_learner<Learner, Follower<Price>, true>(bound, price_of, "follower");
     bind_learner<Learner, PrintedFollower<Price>, false>(bound, price_of, "printed");
     bind_learner<Refiner, RefinerOf<Price>, false>(bound, price_of, "refiner");
-    bind_evidence_learner<Certifier<Price>>(bound, price_of, "certifier");
-    bind_evidence_learner<MarginLearner<Price>>(bound, price_of, "margin_learner");
+    bind_evidence_learner<Certifier<Price>, false>(bound, price_of, "certifier");
+    bind_evidence_learner<MarginLearner<Price>, true>(bound, price_of, "margin_learner");
     if constexpr (Price::SMOOTH) bind_dual(bound, price_of);
 }
 

@@ -32,13 +32,11 @@ void bind_own(nb::module_& m) {
                            Array<const bool> at_edge, Numbers shift, Array<double> miss, Array<double> excess,
                            Array<double> cost, Array<double> mean) {
             const auto count = static_cast<int64_t>(p.shape(1));
-            require(rise.shape(0) == p.shape(0) && rise.shape(1) == p.shape(1),
-                    "p and rise must have the same shape");
+            require(rise.shape(0) == p.shape(0) && rise.shape(1) == p.shape(1), "p and rise must have the same shape");
             require_length(count, "there must be one entry per row", theta, at_edge, shift, miss, excess, cost, mean);
             const nb::gil_scoped_release release;
-            own_moments(own, p.data(), rise.data(), static_cast<int64_t>(p.shape(0)), count,
-                        theta.data(), at_edge.data(), shift.data(),
-                        OwnMoments{miss.data(), excess.data(), cost.data(), mean.data()});
+            own_moments(own, p.data(), rise.data(), static_cast<int64_t>(p.shape(0)), count, theta.data(),
+                        at_edge.data(), shift.data(), OwnMoments{miss.data(), excess.data(), cost.data(), mean.data()});
         });
     bind_learners(bound, [](const OwnConjugate& own) { return OwnPrice{own}; });
 }

@@ -63,11 +63,11 @@ struct Series : FormulaTraits {
 
 // The numbers of one divergence.
 struct NormalForm : FormulaTraits {
-    double edge;             // f'(inf)
-    double top;              // y up to which f*' is a number, where there is no edge
-    double floor;            // distance from the edge down to which it is one
-    double near_edge;        // the edge, where y comes close to it: not as k tends to 1
-    double reach;            // |y| up to which the series serves
+    double edge;       // f'(inf)
+    double top;        // y up to which f*' is a number, where there is no edge
+    double floor;      // distance from the edge down to which it is one
+    double near_edge;  // the edge, where y comes close to it: not as k tends to 1
+    double reach;      // |y| up to which the series serves
     Series near;
     double rounding = 16.0;  // relative error of f*' and f, in units of EPS
     double offset = 0.0;     // size of what is subtracted from f* to bring it into normal form

@@ -74,8 +74,7 @@ public:
 
     void absorb(int64_t, const Transitions& seen) override {
         const int64_t n = tables_.replications;
-        for (int64_t at = 0; at < seen.length * n; ++at)
-            count(at % n, seen[at]);
+        for (int64_t at = 0; at < seen.length * n; ++at) count(at % n, seen[at]);
     }
 
 protected:
